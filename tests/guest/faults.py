@@ -110,6 +110,10 @@ OF_PROGRAM = {"clone", "execve", "setresuid", "rt_sigprocmask"}
 
 # What libc does not look at: the handler of its own signal.
 OF_LIBC = {("rt_sigaction", "create")}
+# What ends the process in other libraries: libdw without memory, in several
+# ways, and the loader where a thread's own variables find none.
+DEADLY = re.compile(r"~lib(dw|elf)|^(mmap|mprotect|brk) \S+ libcpprof-symbol|"
+                    r"^9999 (?!cpprof__plug_in_load ).*~ld-")
 # What may be said: ours, and what a library says by itself in its constructor.
 CLEAR = re.compile(r"cpprof: |Error in GnuTLS initialization: ")
 
@@ -288,9 +292,10 @@ class Bench:
         if name not in ERRORS:
             return False
         function = self.names.find(site.place)
-        if (name, function) in OF_LIBC:
+        if (name, function) in OF_LIBC or DEADLY.search(
+                "%s %s %s" % (name, function, site.place)):
             return False
-        return not site.place.endswith("!") or not (
+        return "!" not in site.place or not (
             name in OF_PROGRAM or BENEATH.search(function))
 
     def told(self, fault):

@@ -45,7 +45,10 @@ fails(const void *caller)
     if (!is_ready || (_dl_find_object((void *)caller, &at) == 0 &&
                       at.dlfo_link_map && !*at.dlfo_link_map->l_name))
         return false;
-    __asm__ volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(caller)
+                     : "rcx", "r11", "memory");
     if (result == -ENOMEM)
         errno = ENOMEM;
     return result == -ENOMEM;

@@ -17,7 +17,8 @@
  * with ERRNO and is not made; NTH+ stands for all from there on. close() is
  * made, and fails all the same.
  *
- * Number 9999 is an allocation: faults_malloc.c makes that call.
+ * Number 9999 is an allocation: faults_malloc.c makes that call. Behind its
+ * place is the library that allocates for us, if it is another one.
  *
  * The exit status is that of the command, 128 and the signal that ended it; it
  * ends when all processes have ended.
@@ -41,10 +42,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define N_TASKS  1024
-#define N_SITES  4096
-#define N_RANGES 512
-#define N_FAULTS 1024
+#define N_TASKS    1024
+#define N_SITES    4096
+#define N_RANGES   512
+#define N_FAULTS   1024
+#define ALLOCATION 9999
 
 /* ---- what a process has mapped ---------------------------------------- */
 
@@ -349,6 +351,17 @@ is_wait(uint64_t operation)
     return operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;
 }
 
+/* Of an allocation that another library makes for us: which one. */
+static void
+note_caller(uint64_t caller, char *place, size_t n)
+{
+    const struct range *r = range_of(caller);
+    size_t length = strlen(place);
+
+    if (r && r->owner == OF_SYSTEM && strncmp(r->name, "libc.", 5))
+        snprintf(place + length, n - length, "~%s", r->name);
+}
+
 static void
 on_entry(struct task *t, const struct __ptrace_syscall_info *info)
 {
@@ -366,6 +379,8 @@ on_entry(struct task *t, const struct __ptrace_syscall_info *info)
         !find_place(t, info->instruction_pointer, info->stack_pointer, place,
                     sizeof place))
         return;
+    if (number == ALLOCATION)
+        note_caller(info->entry.args[0], place, sizeof place);
     site_of(number, place)->n++;
     t->n_pending = error_for(number, place);
     t->is_brk = number == SYS_brk;
