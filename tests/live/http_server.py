@@ -7,6 +7,7 @@ PROGRAM is http_server.c. Prints TAP. A sanitizer makes times longer, and TSan
 comes without the names that are taken over, so without the hooks of fork and
 of the process's beginning and end.
 """
+import concurrent.futures
 import os
 import re
 import shutil
@@ -59,6 +60,15 @@ def addresses():
     p.process.kill()
     p.process.wait()
     TAP.ok("a kill does not", os.path.exists(path[5:]))
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        three = list(pool.map(lambda _: Program(path), range(3)))
+    TAP.same("of three at once one replaces it", sorted(
+        p.said.split()[0] for p in three), ["OK", "SYSTEM", "SYSTEM"])
+    first = [p for p in three if p.said == "OK " + path]
+    TAP.same("and serves", [ask(path, CMDLINE)[0] for _ in first], [200])
+    for p in three:
+        p.process.kill()
+        p.process.wait()
     p = Program(path)
     TAP.same("which the next one replaces", p.said, "OK " + path)
     p.end()

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Installs our handler in front of libc's; action.h tells of the signal.
+ *
+ * libc's sigaction() refuses it, so the kernel is asked. libc installs its own
+ * handler with the first thread that is made, and never again, so one is made
+ * before if there was none.
+ *
+ * Invariants: once installed ours stays, so a late signal is recognised and
+ * ignored; it has libc's restorer and flags.
+ */
 #include "collect/threads/action.h"
 
 #include "arch/atomic.h"
@@ -58,8 +68,6 @@ nothing(void *unused)
     (void)unused;
 }
 
-/* libc installs its own with the first thread that is made, and never again:
- * if it has not yet, a thread is made. */
 static int
 find_libcs(struct kernel_action *now)
 {

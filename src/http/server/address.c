@@ -13,14 +13,20 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define UNIX "unix:"
+
+/* Tunable: milliseconds for another process to begin to listen. */
+#define LOCK_TRIES 100
 
 /* ---- from text -------------------------------------------------------- */
 
@@ -219,16 +225,45 @@ bind_inet(int fd, struct cpprof__http_address *address)
     return 0;
 }
 
+/* Of two processes that start on one path at the same time, the second must not
+ * take the socket of the first for a stale one before that listens: so each has
+ * a lock on the folder meanwhile. -1: it cannot be had, and chance decides. */
+static int
+lock_folder(const struct cpprof__http_address *address)
+{
+    const struct timespec pause = {0, 1000000};
+    char path[sizeof address->local.sun_path];
+    unsigned tries;
+    char *slash;
+    int fd;
+
+    snprintf(path, sizeof path, "%s", address->local.sun_path);
+    slash = strrchr(path, '/');
+    if (slash)
+        slash[slash == path] = 0;
+    fd = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (tries = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB); tries++) {
+        if (tries == LOCK_TRIES) {
+            close(fd);
+            return -1;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return fd;
+}
+
 static int
 try_listen(struct cpprof__http_address *address, int *out)
 {
     int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-    int fd = socket(address->any.sa_family, type, 0), failed;
+    int fd = socket(address->any.sa_family, type, 0), failed, folder = -1;
 
     if (fd >= 0)
         fd = cpprof__descriptor_high(fd);
     if (fd < 0)
         return errno;
+    if (address->any.sa_family == AF_UNIX)
+        folder = lock_folder(address);
     failed = address->any.sa_family == AF_UNIX ? bind_unix(fd, address)
                                                : bind_inet(fd, address);
     if (!failed && listen(fd, SOMAXCONN)) {
@@ -236,6 +271,8 @@ try_listen(struct cpprof__http_address *address, int *out)
         if (address->any.sa_family == AF_UNIX)
             unlink(address->local.sun_path);
     }
+    if (folder >= 0)
+        close(folder);
     if (failed) {
         close(fd);
         return failed;
