@@ -15,6 +15,7 @@
 #include <cpprof/wall.h>
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -259,6 +260,7 @@ short_sleeps_are_not_cut_short(void)
     static const char *const names[] = {"by_usleep", "by_nanosleep", "by_poll",
                                         "by_epoll", "by_semaphore"};
     struct cpprof_labels *set = cpprof_labels_new("who", "napper", NULL);
+    double seconds, labelled;
     pthread_t threads[5];
     struct profile *p;
     size_t i;
@@ -270,9 +272,16 @@ short_sleeps_are_not_cut_short(void)
     for (i = 0; i < 5; i++)
         pthread_create(&threads[i], NULL, napper, (void *)&ways[i]);
     cpprof_labels_set_current(NULL);
-    start(0, 0);
-    nap(2);
-    p = stop();
+    /* The first look may come late on a busy machine: once more, for longer. */
+    for (seconds = 2;; seconds *= 2) {
+        start(0, 0);
+        nap(seconds);
+        p = stop();
+        labelled = (double)profile_cpu_labelled(p, "who", "napper") / 1e9;
+        if (seconds == 8 || fabs(labelled - 5 * seconds) <= 0.75 * seconds)
+            break;
+        profile_free(p);
+    }
     atomic_store(&enough, true);
     for (i = 0; i < 5; i++)
         pthread_join(threads[i], NULL);
@@ -280,11 +289,10 @@ short_sleeps_are_not_cut_short(void)
     check_at_most(atomic_load(&n_interrupted), n_naps / 200,
                   "hardly_a_sleep_is_cut_short");
     for (i = 0; i < 5; i++)
-        check_at_least(seconds_in_state(p, names[i], "sleeping"), 1,
+        check_at_least(seconds_in_state(p, names[i], "sleeping"), seconds / 2,
                        "and_who_sleeps_is_seen_asleep_where_it_is");
-    check_near((double)profile_cpu_labelled(p, "who", "napper") / 1e9, 10, 1.5,
-               "with_its_labels");
-    check_at_most(seconds_in(p, "[unwind failed]"), 0.1,
+    check_near(labelled, 5 * seconds, 0.75 * seconds, "with_its_labels");
+    check_at_most(seconds_in(p, "[unwind failed]"), seconds / 20,
                   "by_stacks_that_are_whole");
     profile_free(p);
     cpprof_labels_free(set);
