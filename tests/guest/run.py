@@ -167,6 +167,9 @@ def main():
     paths = sorted(os.path.join(HERE, "hosts", name)
                    for name in os.listdir(os.path.join(HERE, "hosts"))
                    if not names or name[:-2] in names)
+    missing = set(names) - {os.path.basename(path)[:-2] for path in paths}
+    if missing or not paths:
+        sys.exit("run.py: neither host nor mode: %s" % ", ".join(missing))
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         with open(os.path.join(folder, "lock"), "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # other modes run beside this
