@@ -1,0 +1,798 @@
+#!/usr/bin/env python3
+"""Programs of others, alone and in every mode: each ends as it ends without us.
+
+    programs.py BUILD [PROGRAM | MODE]...      ./dev programs
+
+A program is one function below: it starts what it is about, has it checked by
+a checker that is not ours, and returns as text what has to be the same. It runs
+alone and in each mode, in turns, ROUNDS= (3) times; the modes are those of run.py, at
+the rates that are there when none is given. A line for each cell says whether
+all was the same, and the medians of two ratios to the plain run of that round:
+CPU time, user and system, of all processes that were started in that mode, and
+time of the clock. The table at the end has the first; "differs" stands where
+something did. The mode "alone" prints what is compared.
+
+SECONDS= (10) is how long nginx is under load. Half of the programs want root.
+"""
+import ctypes
+import functools
+import glob
+import http.client
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import run as matrix  # pylint: disable=wrong-import-position
+
+SECONDS = float(os.environ.get("SECONDS", "10"))
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+LIMIT = 900  # seconds for one start of a program
+PR_SET_CHILD_SUBREAPER = 36
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+PYTHON = "/usr/bin/python3"
+
+PROGRAMS = {}
+
+
+# ---- all processes of a program ---------------------------------------------
+
+def tree():
+    """--tree FD WORDS...: run them, wait for all that they leave behind, and
+    tell their status and the CPU time of all."""
+    sink, words = int(sys.argv[2]), sys.argv[3:]
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    env = {name.replace("CELL_", ""): value
+           for name, value in os.environ.items()}
+    with subprocess.Popen(words, env=env) as process:
+        signal.signal(signal.SIGALRM, lambda *_: kill_children())
+        signal.alarm(LIMIT)
+        status = None
+        while True:
+            try:
+                pid, how = os.wait()
+            except ChildProcessError:
+                break
+            if pid == process.pid:
+                status = process.returncode = os.waitstatus_to_exitcode(how)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    os.write(sink, json.dumps([
+        status, usage.ru_utime + usage.ru_stime]).encode())
+
+
+def kill_children():
+    """All of them; theirs become ours, so it is done again soon."""
+    for path in glob.glob("/proc/self/task/*/children"):
+        with open(path, encoding="ascii") as file:
+            for pid in file.read().split():
+                os.kill(int(pid), signal.SIGKILL)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+
+
+class Tree:
+    """A program that was started in a mode."""
+
+    def __init__(self, cell, words, stdin):
+        source, sink = os.pipe()
+        self.cell, self.source = cell, source
+        self.out = open(os.path.join(cell.folder, "out"), "w+b")
+        self.err = open(os.path.join(cell.folder, "err"), "w+b")
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--tree", str(sink)] +
+            cell.in_mode(words), pass_fds=[sink], cwd=cell.folder,
+            env=cell.environment(), stdin=stdin or subprocess.DEVNULL,
+            stdout=self.out, stderr=self.err, start_new_session=True)
+        os.close(sink)
+
+    def text(self, file):
+        file.seek(0)
+        return file.read().decode(errors="replace")
+
+    def end(self):
+        """(status, what it printed, what it said); what is ours of the last is
+        put aside."""
+        with open(self.source, "rb") as source:
+            status, cpu = json.loads(source.read())
+        self.process.wait()
+        self.cell.cpu += cpu
+        out, err = self.text(self.out), self.text(self.err)
+        self.out.close()
+        self.err.close()
+        lines = err.splitlines()
+        self.cell.said += [line for line in lines
+                           if line.startswith("cpprof: ")]
+        return status, out, "\n".join(line for line in lines
+                                      if not line.startswith("cpprof: "))
+
+
+class Cell:
+    """One run of a program in a mode, in a folder that always has one name."""
+
+    def __init__(self, scratch, mode):
+        self.scratch, self.mode = scratch, mode
+        self.tools = os.path.join(scratch, "tools")
+        self.folder = os.path.join(scratch, "cell")
+        self.profiles = os.path.join(scratch, "profiles")
+        self.cpu, self.work, self.said = 0, 1, []
+        for folder in self.folder, self.profiles:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.mkdir(folder)
+            os.chmod(folder, 0o1777)
+
+    def words(self):
+        """Those of CPPROF, or the kinds to record."""
+        if not self.mode or not matrix.MODES[self.mode][1]:
+            return ""
+        words = matrix.MODES[self.mode][1]
+        words = re.sub(r"\b(heap|block|mutex)=\w+", r"\1", words)
+        return re.sub(r"(?<=out=|nix:|ush=)", self.profiles + "/", words)
+
+    def environment(self):
+        env = {name: value for name, value in os.environ.items()
+               if not name.startswith(("CPPROF", "LD_", "MALLOC_", "PYTHON"))}
+        env.update(LC_ALL="C.UTF-8", HOME=self.folder, TZ="UTC",
+                   PATH="/usr/sbin:/usr/bin:/sbin:/bin")
+        if self.mode and matrix.MODES[self.mode][0] == "preload":
+            env["CELL_LD_PRELOAD"] = os.path.join(self.tools, "libcpprof.so")
+            if self.words():
+                env["CELL_CPPROF"] = self.words()
+        return env
+
+    def in_mode(self, words):
+        if self.mode and matrix.MODES[self.mode][0] == "record":
+            return [os.path.join(self.tools, "cpprof"), "record", "-t",
+                    self.words(), "-o", self.profiles + "/record.pb.gz",
+                    "--"] + words
+        return words
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text, mode=0o644):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), mode)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def start(self, words, stdin=None):
+        return Tree(self, words, stdin)
+
+    def run(self, words, stdin=None):
+        """All that can be seen of it."""
+        return "status %s\n%s%s" % self.start(words, stdin).end()
+
+    def alone(self, words, **more):
+        """A client, or who prepares something: never in a mode."""
+        done = subprocess.run(
+            words, cwd=self.folder, env=Cell.environment(Plain), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            timeout=LIMIT, **more)
+        return "status %s\n%s" % (done.returncode, done.stdout)
+
+
+class Plain:
+    """What Cell.environment() asks, of no mode."""
+    mode = None
+    folder = "/nonexistent"
+
+
+def program(name, *needs):
+    def enter(function):
+        PROGRAMS[name] = function, needs
+        return function
+    return enter
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def until(ready, seconds=60):
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def connects(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+        return True
+    except OSError:
+        return False
+
+
+def blank(pattern, text):
+    """Without what differs from run to run."""
+    return re.sub(pattern, "~", text, flags=re.M)
+
+
+def lines_of(pattern, text):
+    return "\n".join(re.findall(pattern, text, re.M)) + "\n"
+
+
+# ---- nginx -------------------------------------------------------------------
+
+NGINX = """
+user nobody nogroup;
+pid nginx.pid;
+error_log errors warn;
+worker_processes 2;
+events { worker_connections 256; }
+http {
+    access_log off;
+    client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f;
+    uwsgi_temp_path u; scgi_temp_path s;
+    server { listen 127.0.0.1:%d; root files; }
+}
+"""
+
+
+class Scraper(threading.Thread):
+    """Asks the process for its profiles each second, if it serves them."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path, self.n, self.failed = path, 0, []
+        self.end = threading.Event()
+
+    def ask(self, name):
+        client = http.client.HTTPConnection("x", timeout=60)
+        client.sock = socket.socket(socket.AF_UNIX)
+        client.sock.settimeout(60)
+        client.sock.connect(self.path)
+        client.request("GET", "/debug/pprof/" + name)
+        answer = client.getresponse()
+        body = answer.read()
+        client.close()
+        if answer.status != 200 or not body:
+            raise OSError("%s: %s" % (name, answer.status))
+
+    def run(self):
+        names = ["heap", "profile?seconds=1", "goroutine?debug=2", "mutex",
+                 "wall?seconds=1", "block"]
+        while os.path.exists(self.path) and not self.end.wait(1):
+            try:
+                self.ask(names[self.n % len(names)])
+                self.n += 1
+            except (OSError, http.client.HTTPException) as error:
+                self.failed.append(repr(error))
+
+
+def owners(pid):
+    """Whose the children of that process are."""
+    found = set()
+    for path in glob.glob("/proc/%d/task/*/children" % pid):
+        with open(path, encoding="ascii") as file:
+            for child in file.read().split():
+                try:
+                    with open("/proc/%s/status" % child,
+                              encoding="ascii") as status:
+                        found |= set(re.findall(r"^[UG]id:.*", status.read(),
+                                                re.M))
+                except OSError:
+                    pass  # it has just ended
+    return sorted(found)
+
+
+def serve(cell, seconds, reloads):
+    """(what is to be the same)"""
+    port = free_port()
+    os.mkdir(cell.path("files"))
+    cell.write("files/index.html", "hello\n" * 200)
+    cell.write("conf", NGINX % port)
+    words = ["nginx", "-e", "errors", "-p", cell.folder, "-c",
+             cell.path("conf"), "-g", "daemon off;"]
+    server = cell.start(words)
+    text = "serves: %s\n" % until(lambda: connects(port))
+    with open(cell.path("nginx.pid"), encoding="ascii") as file:
+        master = int(file.read())
+    scraper = Scraper("%s/%d.sock" % (cell.profiles, master))
+    scraper.start()
+    load = subprocess.Popen(
+        ["wrk", "-t1", "-c16", "-d%ds" % seconds, "-H", "Connection: close",
+         "http://127.0.0.1:%d/" % port], stdout=subprocess.PIPE, text=True)
+    if reloads:
+        until(lambda: len(owners(master)) == 2, 5)
+        text += "workers: %s\n" % owners(master)
+        end = time.monotonic() + seconds - 1
+        asked = set()
+        while time.monotonic() < end:
+            asked.add(cell.alone(["nginx", "-e", "errors", "-p", cell.folder,
+                                  "-c", cell.path("conf"), "-s", "reload"]))
+            time.sleep(1)
+        text += "reloads: %s\n" % asked
+    said = load.communicate()[0]
+    cell.work = int(re.search(r"(\d+) requests in", said).group(1))
+    text += lines_of("^.*(?:errors|Non-2xx).*$", said)
+    scraper.end.set()
+    scraper.join()
+    os.kill(master, signal.SIGQUIT)
+    text += "%s %s %s\n" % server.end()
+    text += "failed scrapes: %s\n" % scraper.failed
+    cell.said.append("%d scrapes" % scraper.n)
+    return text + "errors: " + lines_of(r"\[(?!notice).*", blank(
+        r"\d+#\d+", cell.read("errors")))
+
+
+@program("nginx", "root", "nginx", "wrk")
+def nginx(cell):
+    """CPU time is that of a request."""
+    return serve(cell, SECONDS / 2, False)
+
+
+@program("nginx, a reload each second, scraped", "root", "nginx", "wrk")
+def nginx_reloads(cell):
+    return serve(cell, SECONDS, True)
+
+
+# ---- databases ---------------------------------------------------------------
+
+def postgres_tool(name):
+    return sorted(glob.glob("/usr/lib/postgresql/*/bin/" + name))[-1]
+
+
+@functools.lru_cache
+def postgres_data(scratch):
+    """An empty cluster and its tables, made once."""
+    data = os.path.join(scratch, "postgres")
+    subprocess.run(["install", "-d", "-o", "65534", "-g", "65534", data],
+                   check=True)
+    subprocess.run(NOBODY + [postgres_tool("initdb"), "-D", data + "/data",
+                             "--no-sync", "-A", "trust", "-U", "nobody"],
+                   check=True, stdout=subprocess.DEVNULL)
+    return data
+
+
+def transactions(cell, words):
+    data = cell.path("postgres")
+    subprocess.run(["cp", "-a", postgres_data(cell.scratch), data], check=True)
+    server = cell.start(NOBODY + [
+        postgres_tool("postgres"), "-D", data + "/data", "-k", data, "-c",
+        "listen_addresses=", "-c", "fsync=off", "-c",
+        "log_line_prefix="])
+    there = ["-h", data, "-U", "nobody"]
+    until(lambda: "status 0" in cell.alone(
+        [postgres_tool("pg_isready")] + there))
+    text = cell.alone([postgres_tool("pgbench"), "-i", "-q"] + there + ["postgres"])[:8]
+    said = cell.alone([postgres_tool("pgbench"), "-n"] + words + there + ["postgres"])
+    text += lines_of("^.*(?:processed|failed|aborted|rror).*$", said)
+    text += cell.alone([postgres_tool("psql"), "-At"] + there + ["postgres", "-c", """
+        select count(*) from pgbench_history;
+        select (select sum(abalance) from pgbench_accounts) =
+               (select sum(delta) from pgbench_history),
+               (select sum(tbalance) from pgbench_tellers) =
+               (select sum(bbalance) from pgbench_branches);"""])
+    text += cell.alone([postgres_tool("pg_amcheck"), "--install-missing", "-d", "postgres"]
+                       + there)[:200]
+    text += cell.alone(NOBODY + [postgres_tool("pg_ctl"), "stop", "-m", "fast",
+                                 "-D", data + "/data"])[:8]
+    status, out, err = server.end()
+    return text + "%s %s %s" % (status, out, lines_of(
+        "^(?!.*(?:checkpoint|database system is|starting Post|shut|LOG:.*exit"
+        "|does not exist)).*$", err))
+
+
+@program("postgres, pgbench -C", "root", "psql")
+def postgres_connections(cell):
+    return transactions(cell, ["-C", "-c", "4", "-t", "250"])
+
+
+@program("postgres, pgbench", "root", "psql")
+def postgres(cell):
+    return transactions(cell, ["-c", "4", "-t", "1500"])
+
+
+@program("redis", "redis-benchmark", "redis-check-rdb")
+def redis(cell):
+    """redis-server and the checker are one program, which looks at its name."""
+    os.symlink(shutil.which("redis-check-rdb"), cell.path("redis-server"))
+    server = cell.start([
+        cell.path("redis-server"), "--port", "0", "--unixsocket",
+        cell.path("s"), "--save", "", "--appendonly", "yes", "--appendfsync",
+        "no", "--logfile", cell.path("log")])
+    ask = ["redis-cli", "-s", cell.path("s")]
+    until(lambda: "PONG" in cell.alone(ask + ["ping"]))
+    text = lines_of(r"^[A-Z_]+.*: (?=[\d.]+ requests per)|.*rror.*", cell.alone(
+        ["redis-benchmark", "-s", cell.path("s"), "-q", "-n", "60000", "-c",
+         "20", "-P", "4", "-t", "set,get,incr,lpush,lrange_100,hset,zadd"]))
+    text += cell.alone(ask + ["eval", "local s = 0 for i = 1, 3000000 do "
+                              "s = (s + i * i) % 65537 end return s", "0"])
+    text += cell.alone(ask + ["bgsave"])
+    until(lambda: "rdb_bgsave_in_progress:0" in cell.alone(
+        ask + ["info", "persistence"]))
+    text += cell.alone(ask + ["bgrewriteaof"])
+    until(lambda: "aof_rewrite_in_progress:0" in cell.alone(
+        ask + ["info", "persistence"]))
+    text += lines_of(r"^.*status:.*$", cell.alone(ask + ["info",
+                                                         "persistence"]))
+    text += lines_of(r"^cmdstat_(?!info|ping)\w+:calls=\d+", cell.alone(
+        ask + ["info", "commandstats"]))
+    text += lines_of(r"^total_error_replies.*", cell.alone(
+        ask + ["info", "stats"]))
+    text += cell.alone(ask + ["shutdown"])
+    text += cell.alone(["redis-check-rdb", "dump.rdb"])[:8]
+    text += "%s %s %s" % server.end()
+    return text + lines_of("^.*(?:# .*(?:rror|rash|ail)).*$", cell.read("log"))
+
+
+@program("sqlite3", "sqlite3")
+def sqlite3(cell):
+    script = """
+        PRAGMA journal_mode = wal;
+        CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c REAL);
+        WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n
+            WHERE x < 400000)
+        INSERT INTO t SELECT x, hex(x * 7919 % 100003), x / 3.0 FROM n;
+        CREATE INDEX i ON t(b);
+        SELECT count(DISTINCT b), sum(c), max(b) FROM t;
+        UPDATE t SET b = b || 'x' WHERE a % 3 = 0;
+        DELETE FROM t WHERE a % 5 = 0;
+        SELECT b, count(*) FROM t GROUP BY b ORDER BY 2 DESC, 1 LIMIT 20;
+        PRAGMA integrity_check;
+        VACUUM;
+        .sha3sum"""
+    return cell.run(["sqlite3", "file.db", script.split(".sha3sum")[0]]) + \
+        cell.run(["sqlite3", "file.db", ".sha3sum"])
+
+
+# ---- many processes ----------------------------------------------------------
+
+@program("bash, 5 000 forks", "bash")
+def bash(cell):
+    return cell.run(["bash", "-c", """
+        trap 'echo usr1' USR1
+        n=0
+        for i in {1..3600}; do n=$((n + $(echo $i))); done
+        for i in {1..700}; do (exit $((i % 200))); n=$((n + $?)); done
+        for i in {1..500}; do /bin/echo $i | read -r x && exit; done
+        for i in {1..200}; do sleep 0 & done; wait; echo $? $n
+        kill -USR1 $$
+        coproc cat; echo there >&"${COPROC[1]}"; read -r x <&"${COPROC[0]}"
+        echo $x; kill $COPROC_PID; wait $COPROC_PID; echo $?
+        (kill -SEGV $BASHPID) 2>segv; echo $?
+        timeout 0.2 sleep 5; echo $?
+        diff <(seq 1000) <(seq 1001)
+        exec /bin/sh -c 'exit 7'"""])
+
+
+@program("setpriv, su, sudo, passwd, mount refuse", "root", "setpriv")
+def refusals(cell):
+    text = ""
+    for words in (["su", "-c", "id"], ["su", "root", "-c", "id"],
+                  ["passwd", "-S", "root"], ["mount", "/dev/null", "/mnt"],
+                  ["newgrp", "root"], ["chsh", "-s", "/bin/sh", "root"],
+                  ["setpriv", "--reuid=0", "id"], ["sudo", "-n", "id"],
+                  ["setpriv", "--dump"], ["chroot", "/", "id"],
+                  ["unshare", "-Ur", "id"], ["cat", "/etc/shadow"]):
+        if shutil.which(words[0]):
+            text += cell.run(NOBODY + words)
+    return text
+
+
+@functools.lru_cache
+def repository(scratch):
+    """Of headers: some thousand files and two commits."""
+    folder = os.path.join(scratch, "repository")
+    subprocess.run(["sh", "-ec", """
+        git init -q "$1"; cd "$1"; git config gc.auto 0; cp -rL /usr/include/[a-m]* .
+        git add .; git commit -qm one; cp -rL /usr/include/[n-z]* .
+        find . -name '*.h' | head -300 | xargs sed -i 's/int/long/'
+        git add .; git commit -qm two""", "sh", folder], check=True, env={
+            "PATH": "/usr/bin:/bin", "HOME": scratch,
+            "GIT_AUTHOR_NAME": "a", "GIT_COMMITTER_NAME": "a",
+            "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_EMAIL": "a@b",
+            "GIT_AUTHOR_DATE": "1000000000 +0000", "GIT_COMMITTER_DATE": "1000000000 +0000"})
+    return folder
+
+
+@program("git fsck", "git")
+def git_fsck(cell):
+    return cell.run(["git", "-C", repository(cell.scratch), "fsck", "--full",
+                     "--no-progress"])
+
+
+@program("git gc, log, diff", "git")
+def git_gc(cell):
+    shutil.copytree(repository(cell.scratch), cell.path("r"), symlinks=True)
+    return cell.run(["sh", "-c", """
+        cd r; git gc -q --prune=now; git count-objects; git status --short
+        git diff --stat HEAD~ | sha256sum; git log --stat | sha256sum
+        git clone -q . ../clone && git -C ../clone rev-parse HEAD"""]) + \
+        cell.alone(["git", "-C", cell.path("r"), "fsck", "--no-progress"])
+
+
+@program("gcc, meson, ninja: this project", "gcc", "meson", "ninja")
+def gcc(cell):
+    """The library that reads profiles, and the files that were made."""
+    source = os.path.dirname(os.path.dirname(HERE))
+    text = cell.run(["sh", "-c", """
+        meson setup -Dbuildtype=release b "$1" >meson.log || cat meson.log
+        ninja -C b libcpprof.so >ninja.log || tail -n 30 ninja.log
+        find b -name '*.o' -o -name '*.so' | sort | xargs sha256sum""", "sh",
+        source])
+    return text
+
+
+# ---- python's own tests ------------------------------------------------------
+
+def python_test(cell, name):
+    text = cell.run([PYTHON, "-m", "test", "-v", name])
+    return lines_of(r"^(?:status.*|Ran \d+ test|OK.*|FAILED.*|(?:FAIL|ERROR): .*"
+                    r"|test\w+ \(.*\.\.\. skipped)", text)
+
+
+for _name in ("threading", "subprocess", "signal", "os", "socket", "fork1",
+              "posix", "faulthandler", "pty"):
+    program("python3, test_" + _name, PYTHON)(
+        functools.partial(python_test, name="test_" + _name))
+
+
+# ---- single programs ---------------------------------------------------------
+
+@program("openssl speed", "openssl")
+def openssl_speed(cell):
+    """CPU time is that of a block."""
+    text = cell.run(["openssl", "speed", "-seconds", "1", "-evp", "sha256",
+                     "-bytes", "1024"])
+    cell.work = int(re.search(r"(\d+) sha256", text).group(1))
+    cpu = cell.cpu
+    text += cell.run(["openssl", "speed", "-multi", "3", "-seconds", "1",
+                      "rsa2048"])
+    cell.cpu = cpu
+    return blank(r"[\d.]+", text)
+
+
+@program("openssl dgst, enc, genrsa", "openssl")
+def openssl(cell):
+    return cell.run(["sh", "-c", """
+        head -c 300000000 /dev/zero | openssl enc -aes-128-ctr -K 00 -iv 00 |
+            openssl dgst -sha256
+        openssl genrsa -out key 3072 && openssl rsa -in key -check -noout"""])
+
+
+JAVA = """
+import java.util.*; import java.util.stream.*; import java.util.concurrent.*;
+class P {
+  static long nulls(int n) { long c = 0; for (int i = 0; i < n; i++)
+    try { Object o = (i & 1) == 0 ? null : "x"; c += o.hashCode(); }
+    catch (NullPointerException e) { c++; } return c; }
+  static long deep(int n) { try { return deep(n + 1) + 1; }
+    catch (StackOverflowError e) { return 0; } }
+  public static void main(String[] a) throws Exception {
+    ExecutorService pool = Executors.newFixedThreadPool(4);
+    List<Future<Long>> all = new ArrayList<>();
+    for (int t = 0; t < 16; t++) { final int s = t; all.add(pool.submit(() -> {
+      Map<String, Integer> m = new TreeMap<>(); long h = nulls(20000);
+      for (int i = 0; i < 60000; i++)
+        m.merge("k" + (i * 31 + s) % 5003, i, Integer::sum);
+      for (var e : m.entrySet()) h = h * 31 + e.getValue(); return h; })); }
+    for (Future<Long> f : all) System.out.println(f.get());
+    pool.shutdown(); System.out.println(deep(0) > 1000);
+    for (int i = 0; i < 5; i++) System.gc();
+    System.out.println(new ProcessBuilder("echo", "child").start().waitFor());
+    Thread.sleep(100); System.exit(3);
+  }
+}"""
+
+
+@program("java", "java")
+def java(cell):
+    return cell.run(["java", "-Xmx256m", cell.write("P.java", JAVA)])
+
+
+GO = """
+package main
+/*
+#include <stdlib.h>
+#include <string.h>
+static unsigned work(unsigned n) { unsigned s = 0; char *p = malloc(n + 1);
+  memset(p, 1, n + 1); for (unsigned i = 0; i < n; i++) s = s * 31 + p[i];
+  free(p); return s; }
+*/
+import "C"
+import ("bytes"; "fmt"; "os"; "os/exec"; "os/signal"; "runtime"
+  "runtime/pprof"; "sync"; "syscall"; "time")
+func main() {
+  var profile bytes.Buffer
+  if len(os.Args) > 1 { fmt.Println(pprof.StartCPUProfile(&profile)) }
+  caught := make(chan os.Signal, 9); signal.Notify(caught, syscall.SIGUSR1)
+  var group sync.WaitGroup; sums := make([]uint32, 64)
+  for g := range sums { group.Add(1); go func(g int) { defer group.Done()
+    m := map[int]int{}
+    for i := 0; i < 300; i++ { sums[g] += uint32(C.work(C.uint(20000 + g)))
+      for k := 0; k < 300; k++ { m[k * g] += i } ; if i % 50 == 0 {
+      runtime.Gosched(); time.Sleep(time.Millisecond) } }
+    sums[g] += uint32(len(m)) }(g) }
+  group.Wait(); syscall.Kill(os.Getpid(), syscall.SIGUSR1); fmt.Println(<-caught)
+  out, err := exec.Command("echo", "child").Output(); fmt.Println(string(out), err)
+  func() { defer func() { fmt.Println(recover()) }()
+    var p *int; fmt.Println(*p) }()
+  if len(os.Args) > 1 { pprof.StopCPUProfile(); fmt.Println(profile.Len() > 500) }
+  fmt.Println(sums); os.Exit(3)
+}"""
+
+
+@functools.lru_cache
+def go_program(scratch):
+    folder = os.path.join(scratch, "go")
+    os.mkdir(folder)
+    with open(folder + "/p.go", "w", encoding="ascii") as file:
+        file.write(GO)
+    subprocess.run(["go", "build", "-o", "p", "p.go"], cwd=folder, check=True,
+                   env={"PATH": "/usr/bin:/bin", "GOCACHE": folder + "/cache",
+                        "HOME": folder, "GO111MODULE": "off"})
+    return folder + "/p"
+
+
+@program("go with cgo", "go", "gcc")
+def go(cell):
+    return cell.run([go_program(cell.scratch)])
+
+
+@program("go with cgo and its own CPU profile", "go", "gcc")
+def go_profile(cell):
+    return cell.run([go_program(cell.scratch), "profile"])
+
+
+@program("sshd", "root", "sshd", "ssh", "ssh-keygen")
+def sshd(cell):
+    """Keys, a session each, and the child that seccomp holds."""
+    port = free_port()
+    os.makedirs("/run/sshd", exist_ok=True)
+    os.chmod(cell.folder, 0o755)
+    for name in "host", "user":
+        cell.alone(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+                    cell.path(name)])
+    shutil.copy(cell.path("user.pub"), cell.path("keys"))
+    cell.write("conf", """
+        Port %d
+        ListenAddress 127.0.0.1
+        HostKey %s
+        AuthorizedKeysFile %s
+        PidFile %s
+        StrictModes no
+        UsePAM no
+        MaxStartups 100
+        LogLevel INFO
+        PermitRootLogin yes
+        Subsystem sftp internal-sftp
+        """ % (port, cell.path("host"), cell.path("keys"), cell.path("pid")))
+    text = cell.run(["sshd", "-T", "-f", cell.path("conf")])
+    server = cell.start(["/usr/sbin/sshd", "-D", "-e", "-f",
+                         cell.path("conf")])
+    until(lambda: connects(port))
+    ask = ["ssh", "-q", "-p", str(port), "-i", cell.path("user"), "-F", "none",
+           "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+           "root@127.0.0.1"]
+    text = blank(r"^port.*|listenaddress.*", text)
+    for k in range(12):
+        text += cell.alone(ask + ["echo %d; id; seq 20000 | sha256sum; env |"
+                                  " cut -d= -f1 | sort; exit %d" % (k, k)])
+    os.kill(int(cell.read("pid")), signal.SIGTERM)
+    return text + blank(r"port \d+|SHA256:\S+", "%s %s %s" % server.end())
+
+
+# ---- the table ---------------------------------------------------------------
+
+def measure(function, scratch, mode):
+    """(text, CPU time, time, what was said by us)"""
+    cell = Cell(scratch, mode)
+    began = time.monotonic()
+    try:
+        text = function(cell)
+    except Exception as error:  # pylint: disable=broad-except
+        text = "the checker failed: %r" % error
+    took = time.monotonic() - began
+    return text, cell.cpu / cell.work, took / cell.work, cell.said
+
+
+def difference(wanted, got):
+    a, b = wanted.splitlines(), got.splitlines()
+    return "\n".join(["- " + line for line in a if line not in b] +
+                     ["+ " + line for line in b if line not in a])[:4000]
+
+
+class Result:
+    """What was seen of a program in a mode."""
+
+    def __init__(self):
+        self.differs, self.cpu, self.wall, self.said = [], [], [], set()
+
+    def pair(self, alone, cell):
+        if alone[0] != cell[0]:
+            self.differs.append(difference(alone[0], cell[0]))
+        self.cpu.append(cell[1] / alone[1] if alone[1] else 1)
+        self.wall.append(cell[2] / alone[2])
+        self.said |= {re.sub(r"[\d.]+", "N", line) for line in cell[3]}
+
+    def told(self, name, mode):
+        lines = "%-40s %-11s %s  CPU %.3f  time %.3f" % (
+            name, mode, "differs" if self.differs else "same   ",
+            statistics.median(self.cpu), statistics.median(self.wall))
+        for line in sorted(self.said)[:6]:
+            lines += "\n    # " + line
+        for text in self.differs:
+            lines += "\n    " + text.replace("\n", "\n    ")
+        return lines
+
+    def cell(self):
+        ratio = "%.2f" % statistics.median(self.cpu)
+        return ratio + " **differs**" if self.differs else ratio
+
+
+def print_table(results, names, modes):
+    print("\n| program | " + " | ".join(modes) + " |")
+    print("|---" * (len(modes) + 1) + "|")
+    for name in names:
+        print("| %s | %s |" % (name, " | ".join(
+            results[name, mode].cell() for mode in modes)))
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    asked = sys.argv[2:]
+    modes = [mode for mode in matrix.MODES if matrix.MODES[mode][0] != "link"
+             and (mode in asked or not set(matrix.MODES) & set(asked))]
+    parts = [word for word in asked if word not in matrix.MODES]
+    names = [name for name in PROGRAMS
+             if parts in ([], ["alone"]) or any(part in name for part in parts)]
+    scratch = tempfile.mkdtemp(prefix="programs.")
+    results = {}
+    try:
+        os.chmod(scratch, 0o755)
+        os.mkdir(os.path.join(scratch, "tools"))
+        for path in [build + "/cpprof"] + glob.glob(build + "/libcpprof*.so*"):
+            if os.path.isfile(path):
+                shutil.copy(path, os.path.join(scratch, "tools"))
+        for name in list(names):
+            function, needs = PROGRAMS[name]
+            missing = [need for need in needs if not (
+                os.geteuid() == 0 if need == "root" else shutil.which(need))]
+            if missing:
+                print("%-40s skipped: no %s" % (name, ", ".join(missing)))
+                names.remove(name)
+                continue
+            if asked[-1:] == ["alone"]:
+                print("==== " + name, measure(function, scratch, None)[0])
+                continue
+            for mode in modes:
+                results[name, mode] = Result()
+            for k in range(ROUNDS):
+                alone = measure(function, scratch, None)
+                for mode in modes:
+                    result = results[name, mode]
+                    result.pair(alone, measure(function, scratch, mode))
+                    if k == ROUNDS - 1:
+                        print(result.told(name, mode), flush=True)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if results:
+        print_table(results, names, modes)
+    return any(result.differs for result in results.values())
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--tree":
+        tree()
+    else:
+        sys.exit(main())
