@@ -212,7 +212,7 @@ drainer(void *arg)
             return true;
     }
     cpprof__session_end_sampling(s);
-    if (s->last)
+    if (s->last && !cpprof__own_keeper_run(s->last))
         s->last();
     return false;
 }
@@ -228,6 +228,8 @@ cpprof__session_start_drainer(struct cpprof__session *s)
         .run = drainer,
         .arg = s,
         .wake = &s->spool.ring->wake,
+        /* Perf events are in the program's table: handlers use them. */
+        .flags = s->engine == &cpprof__engine_perf ? 0 : CPPROF__OWN_TABLE,
     };
     failed = cpprof__own_thread_start(&s->drainer);
     while (!failed && sem_wait(&s->drainer_is_up))

@@ -11,6 +11,11 @@
  * `paused`; the process changes; those in the list are started again with what
  * they had. `change` is held from the first step to the last, and by who starts
  * a thread, unless that is a thread of ours, which a pause waits for.
+ *
+ * Threads with tables of descriptors of their own have one beside them that
+ * only waits, the keeper: it holds the program's table, which would be gone
+ * when the program's last thread ends, and exit handlers with it. It ends after
+ * them, so that those run on it; and when there is none of them any more.
  */
 #include "collect/runtime/own_threads.h"
 
@@ -56,6 +61,9 @@
 #define PAUSE_NS      1000000000u
 #define PAUSE_LOOK_NS 100000
 
+/* So long the keeper waits at the end for the others, at most. */
+#define OTHERS_NS 10000000000u
+
 struct own {
     int32_t tid;       /* 0: free */
     uint64_t ended_ns; /* 0: it runs */
@@ -72,6 +80,13 @@ static struct cpprof__own_lock change;
 static struct cpprof__own_lock pause_lock; /* guards the two */
 static uint32_t is_pausing;
 static struct cpprof__own_thread *paused;
+
+static struct cpprof__own_lock keeper_lock; /* guards the two */
+static uint32_t n_with_tables;
+static bool has_keeper;
+static uint32_t keeper_wake; /* futex */
+static void (*keeper_task)(void);
+static bool are_alone; /* one with a table saw that the program's are gone */
 
 /* The first word of a sigset_t: all signals that there are. What the program
  * blocked where it had us start a thread. */
@@ -334,6 +349,20 @@ tell_over(struct cpprof__own_thread *t)
     futex_wake(&t->is_over);
 }
 
+static void
+leave_keeper(unsigned flags)
+{
+    if (!(flags & CPPROF__OWN_TABLE))
+        return;
+    if (self.is_alone)
+        store_release(&are_alone, true);
+    cpprof__own_lock_take(&keeper_lock);
+    n_with_tables--;
+    cpprof__own_lock_give(&keeper_lock);
+    add_relaxed(&keeper_wake, 1u);
+    futex_wake(&keeper_wake);
+}
+
 /* False: the pause is over already. */
 static bool
 enter_pause(struct cpprof__own_thread *t)
@@ -356,16 +385,18 @@ static void *
 run(void *arg)
 {
     struct cpprof__own_thread *t = arg;
+    unsigned flags = t->flags;
 
     cpprof__hook_self.exempt++;
     begin(t);
     prctl(PR_SET_NAME, t->name);
     leave_capabilities();
-    if (t->flags & CPPROF__OWN_TABLE)
+    if (flags & CPPROF__OWN_TABLE)
         leave_descriptors();
     while (t->run(t->arg) && self.thread && !self.is_alone)
         if (enter_pause(t))
             return NULL;
+    leave_keeper(flags);
     /* Joined by itself: its owner has freed it. */
     if (!self.thread)
         t = NULL;
@@ -425,12 +456,11 @@ start(struct cpprof__own_thread *t)
     return failed;
 }
 
-int
-cpprof__own_thread_start(struct cpprof__own_thread *t)
+static int
+start_one(struct cpprof__own_thread *t)
 {
     bool waits = !self.is_own && !cpprof__own_lock_is_mine(&change);
     int failed;
-    CPPROF__UNCANCELLED;
 
     t->is_over = 0;
     t->is_alone = false;
@@ -439,6 +469,62 @@ cpprof__own_thread_start(struct cpprof__own_thread *t)
     failed = start(t);
     if (waits)
         cpprof__own_lock_give(&change);
+    return failed;
+}
+
+static bool
+keep(void *arg);
+
+static int
+start_detached(const struct cpprof__own_thread *what)
+{
+    struct cpprof__own_thread *t = malloc(sizeof *t);
+    int failed;
+
+    if (!t)
+        return ENOMEM;
+    *t = *what;
+    t->is_detached = true;
+    failed = start_one(t);
+    if (failed)
+        free(t);
+    return failed;
+}
+
+/* Without a keeper there are no tables. */
+static void
+enter_keeper(struct cpprof__own_thread *t)
+{
+    const struct cpprof__own_thread keeper = {
+        .name = "cpprof-keeper", .run = keep, .wake = &keeper_wake};
+    bool starts;
+
+    if (!(t->flags & CPPROF__OWN_TABLE))
+        return;
+    cpprof__own_lock_take(&keeper_lock);
+    n_with_tables++;
+    starts = !has_keeper;
+    has_keeper = true;
+    cpprof__own_lock_give(&keeper_lock);
+    if (!starts || !start_detached(&keeper))
+        return;
+    t->flags &= ~(unsigned)CPPROF__OWN_TABLE;
+    cpprof__own_lock_take(&keeper_lock);
+    n_with_tables--;
+    has_keeper = false;
+    cpprof__own_lock_give(&keeper_lock);
+}
+
+int
+cpprof__own_thread_start(struct cpprof__own_thread *t)
+{
+    int failed;
+    CPPROF__UNCANCELLED;
+
+    enter_keeper(t);
+    failed = start_one(t);
+    if (failed)
+        leave_keeper(t->flags);
     return failed;
 }
 
@@ -470,20 +556,11 @@ cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns)
 int
 cpprof__own_thread_detached(bool (*f)(void *arg), void *arg, unsigned flags)
 {
-    struct cpprof__own_thread *t = calloc(1, sizeof *t);
-    int failed;
+    const struct cpprof__own_thread t = {
+        .name = "cpprof", .run = f, .arg = arg, .flags = flags};
+    CPPROF__UNCANCELLED;
 
-    if (!t)
-        return ENOMEM;
-    t->name = "cpprof";
-    t->run = f;
-    t->arg = arg;
-    t->flags = flags;
-    t->is_detached = true;
-    failed = cpprof__own_thread_start(t);
-    if (failed)
-        free(t);
-    return failed;
+    return start_detached(&t);
 }
 
 /* ---- in somebody's stead ---------------------------------------------- */
@@ -598,6 +675,78 @@ cpprof__own_thread_must_leave(void)
     return cpprof__own_threads_pause_now() || cpprof__own_threads_are_alone();
 }
 
+/* ---- the keeper ------------------------------------------------------- */
+
+static bool
+is_there(struct own *own);
+
+static bool
+others_are_there(void)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    bool found = false;
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        found |= load_acquire(&owns[i].tid) != tid && is_there(&owns[i]);
+    return found;
+}
+
+static void
+outlive_others(void)
+{
+    const struct timespec pause = {0, PAUSE_LOOK_NS};
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + OTHERS_NS;
+
+    while (others_are_there() && cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        syscall(SYS_nanosleep, &pause, NULL);
+}
+
+static bool
+is_keeping(void)
+{
+    bool yes;
+
+    cpprof__own_lock_take(&keeper_lock);
+    yes = has_keeper = n_with_tables > 0;
+    cpprof__own_lock_give(&keeper_lock);
+    return yes;
+}
+
+static bool
+keep(void *arg)
+{
+    void (*task)(void);
+
+    (void)arg;
+    for (;;) {
+        uint32_t seen = load_acquire(&keeper_wake);
+
+        task = swap_acq_rel(&keeper_task, NULL);
+        if (task)
+            task();
+        if (cpprof__own_threads_pause_now())
+            return true;
+        if (!is_keeping())
+            break;
+        syscall(SYS_futex, &keeper_wake, FUTEX_WAIT, seen, NULL, NULL, 0);
+    }
+    if (load_acquire(&are_alone))
+        outlive_others();
+    return false;
+}
+
+bool
+cpprof__own_keeper_run(void (*f)(void))
+{
+    if (!self.thread || !(self.thread->flags & CPPROF__OWN_TABLE))
+        return false;
+    store_release(&keeper_task, f);
+    add_relaxed(&keeper_wake, 1u);
+    futex_wake(&keeper_wake);
+    return true;
+}
+
 /* ---- pausing ---------------------------------------------------------- */
 
 /* It has left what it did, but libc finds it until the kernel does not. */
@@ -681,8 +830,10 @@ cpprof__own_threads_resume(void)
     join_paused();
     for (t = paused, paused = NULL; t; t = next) {
         next = t->next_paused;
-        if (start(t) && !t->is_detached)
+        if (start(t) && !t->is_detached) {
+            leave_keeper(t->flags);
             tell_over(t);
+        }
     }
     cpprof__own_lock_give(&change);
 }
@@ -697,6 +848,11 @@ cpprof__own_threads_in_child(void)
     own_tasks_ns = 0; /* its clock begins anew */
     is_pausing = 0;
     paused = NULL;
+    n_with_tables = 0;
+    has_keeper = false;
+    keeper_task = NULL;
+    are_alone = false;
+    cpprof__own_lock_in_child(&keeper_lock);
     cpprof__own_lock_in_child(&pause_lock);
     cpprof__own_lock_in_child(&change);
 }

@@ -8,7 +8,8 @@
  *     nothing is but /dev/null as 0 to 2: what it opens and closes does not
  *     shift the program's numbers, a program that closes all it has takes
  *     nothing away, and no file of the program's is kept open. So it opens what
- *     it needs itself, and calls no writer of the program's;
+ *     it needs itself, and calls no writer of the program's. A keeper beside
+ *     them holds the program's table, for exit handlers;
  *   - it is known as ours, is in no profile, and what it allocates is in none;
  *   - it does not outlive the program: libc ends a process by exit(0) when its
  *     last thread ends. Once the main thread is gone and none but ours are
@@ -66,6 +67,11 @@ cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns);
  */
 int
 cpprof__own_thread_detached(bool (*run)(void *arg), void *arg, unsigned flags);
+
+/* A thread with a table of its own has the keeper run f, and does not wait;
+ * false: the caller has none. Safety: MT. */
+bool
+cpprof__own_keeper_run(void (*f)(void));
 
 /* Run f on one in the caller's stead, with a stack for libdw, and wait for it;
  * on the caller when that is one already, or there can be no other. Safety:

@@ -75,7 +75,12 @@ cpprof__periodic_start(struct cpprof__periodic *p)
         p->wake = &p->no_wake;
     store_relaxed(p->wake, 0u);
     p->thread = (struct cpprof__own_thread){
-        .name = p->name, .run = run, .arg = p, .wake = p->wake};
+        .name = p->name,
+        .run = run,
+        .arg = p,
+        .wake = p->wake,
+        .flags = p->flags,
+    };
     return cpprof__own_thread_start(&p->thread);
 }
 

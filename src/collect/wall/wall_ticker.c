@@ -84,6 +84,7 @@ cpprof__wall_ticker_start(struct cpprof__wall_ticker *w)
     w->periodic = (struct cpprof__periodic){.name = "cpprof-wall",
                                             .turn = tick,
                                             .period_ns = w->sampler.period_ns,
-                                            .n_periods = 1};
+                                            .n_periods = 1,
+                                            .flags = CPPROF__OWN_TABLE};
     return cpprof__periodic_start(&w->periodic);
 }
