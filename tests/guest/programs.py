@@ -304,15 +304,17 @@ def serve(cell, seconds, reloads):
              cell.path("conf"), "-g", "daemon off;"]
     server = cell.start(words)
     text = "serves: %s\n" % until(lambda: connects(port))
-    with open(cell.path("nginx.pid"), encoding="ascii") as file:
-        master = int(file.read())
+    until(lambda: os.path.exists(cell.path("nginx.pid")) and
+          cell.read("nginx.pid").strip())
+    master = int(cell.read("nginx.pid"))
     scraper = Scraper("%s/%d.sock" % (cell.profiles, master))
     scraper.start()
     load = subprocess.Popen(
         ["wrk", "-t1", "-c16", "-d%ds" % seconds, "-H", "Connection: close",
          "http://127.0.0.1:%d/" % port], stdout=subprocess.PIPE, text=True)
     if reloads:
-        until(lambda: len(owners(master)) == 2, 5)
+        until(lambda: set(re.findall(r"\d+", str(owners(master)))) ==
+              {"65534"}, 5)
         text += "workers: %s\n" % owners(master)
         end = time.monotonic() + seconds - 1
         asked = set()
