@@ -51,7 +51,7 @@ MODES = {
     "locks": "block=1,mutex=1" + OUT,
     "wall": "wall=200" + OUT,
     "http": "http=unix:%p.sock,symbolize=none",
-    "push": "push=pushed,push-interval=1,symbolize=none",
+    "push": "push=FOLDER/pushed,push-interval=1,symbolize=none",
     "push http": "push=http://127.0.0.1:%d,push-interval=1,symbolize=none",
     "vm": "vm" + OUT,
     "names": "cpu,out=%e.%k.%p.pb.gz",
@@ -237,7 +237,8 @@ class Bench:
         env = self.environment()
         if mode is None:
             return [self.host], env
-        words = MODES[mode].replace("%d", str(self.port))
+        words = MODES[mode].replace("%d", str(self.port)).replace(
+            "FOLDER", folder)
         command = [self.tracer, log, *faults, "--"]
         if mode == "record":
             env["LD_PRELOAD"] = self.malloc

@@ -39,7 +39,8 @@ CC = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1",
 
 OUT = "out=%e.%k.%p.pb.gz"
 EVERYTHING = "cpu,heap=64k,block=1,mutex=1,wall,vm,"
-# How the library comes into the process, and the words of CPPROF.
+# How the library comes into the process, and the words of CPPROF; FOLDER is where
+# the cell runs.
 MODES = {
     "off": ("preload", None),
     "cpu timer": ("preload", "cpu,engine=timer," + OUT),
@@ -48,7 +49,7 @@ MODES = {
     "locks": ("preload", "block=1,mutex=1," + OUT),
     "wall": ("preload", "wall," + OUT),
     "http": ("preload", "http=unix:%p.sock"),
-    "push": ("preload", "push=pushed,push-interval=1"),
+    "push": ("preload", "push=FOLDER/pushed,push-interval=1"),
     "vm": ("preload", "vm," + OUT),
     "all": ("preload", EVERYTHING + "http=unix:%p.sock," + OUT),
     "record": ("record", "cpu"),
@@ -132,7 +133,7 @@ def run(host, build, mode):
     elif how == "preload":
         env["LD_PRELOAD"] = os.path.join(build, "libcpprof.so")
     if how in ("preload", "link") and words:
-        env["CPPROF"] = words
+        env["CPPROF"] = words.replace("FOLDER", folder)
     with subprocess.Popen(command, cwd=folder, env=env, text=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE,
