@@ -62,6 +62,17 @@ is_libcs(const struct kernel_action *action)
            action->flags & SA_SIGINFO;
 }
 
+/* One that was installed after ours, and hands on to it: two that stand in
+ * front of each other would call each other for ever. */
+static bool
+is_in_front(const struct kernel_action *action)
+{
+    void (*behind)(int, siginfo_t *, void *) =
+        load_acquire(&cpprof__libc_handler);
+
+    return behind && action->handler != behind;
+}
+
 static void
 nothing(void *unused)
 {
@@ -86,7 +97,7 @@ cpprof__action_install(void)
     struct kernel_action ours;
     int failed = find_libcs(&ours);
 
-    if (failed || ours.handler == cpprof__on_signal)
+    if (failed || ours.handler == cpprof__on_signal || is_in_front(&ours))
         return failed;
     store_release(&cpprof__libc_handler, ours.handler);
     ours.handler = cpprof__on_signal;

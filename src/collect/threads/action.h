@@ -21,7 +21,8 @@ cpprof__action_install(void);
 bool
 cpprof__action_is_installed(void);
 
-/* A program can change it by a bare system call: take the signal back. */
+/* A program can change it by a bare system call: take the signal back, unless
+ * a handler of another stands in front. */
 void
 cpprof__action_check(void);
 

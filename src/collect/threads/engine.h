@@ -35,6 +35,15 @@ int
 cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
                     uint64_t period_ns, int32_t *timer_id);
 
+/* Are more than half of the signals that may be queued timers of threads, or
+ * would be with so many more? */
+bool
+cpprof__timers_are_many(uint64_t more);
+
+/* In a forked child, which has none. */
+void
+cpprof__timers_in_child(void);
+
 /*
  * The engine for a request, opened. Automatic: the timer up to half of
  * CONFIG_HZ; above it perf, or the timer where perf is refused.

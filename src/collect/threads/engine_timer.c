@@ -4,6 +4,10 @@
  * tick, so it costs nothing and delivers at most CONFIG_HZ; what it could not
  * deliver is in si_overrun. Raw system calls: glibc's wrapper allocates.
  *
+ * A timer has a place in the queue of signals for as long as it is there. With
+ * none left setuid() would leave threads as they were, since libc could not
+ * signal them, and no thread could be cancelled. So we take at most half.
+ *
  * Source: timer_create(2).
  */
 #include "arch/atomic.h"
@@ -15,12 +19,30 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /* A thread that runs may use this until its timer is set. */
 #define AHEAD_NS 20000u
+
+static uint32_t n_timers; /* of threads */
+
+bool
+cpprof__timers_are_many(uint64_t more)
+{
+    struct rlimit limit;
+
+    return !getrlimit(RLIMIT_SIGPENDING, &limit) &&
+           load_relaxed(&n_timers) + more > limit.rlim_cur / 2;
+}
+
+void
+cpprof__timers_in_child(void)
+{
+    n_timers = 0;
+}
 
 static int
 create(int32_t tid, uint64_t value, int32_t *timer_id)
@@ -85,6 +107,8 @@ timer_arm(struct cpprof__thread *t, uint64_t period_ns)
     uint64_t had = load_relaxed(&t->delivered), at_ns;
     int failed;
 
+    if (cpprof__timers_are_many(1))
+        return EAGAIN;
     if (due > had)
         store_release(&t->missed, due - had);
     else
@@ -95,6 +119,8 @@ timer_arm(struct cpprof__thread *t, uint64_t period_ns)
         return errno;
     failed = set(t->timer_id, at_ns, period_ns);
     store_release(&t->has_timer, !failed);
+    if (!failed)
+        add_relaxed(&n_timers, 1u);
     return failed;
 }
 
@@ -107,8 +133,10 @@ timer_is_armed(const struct cpprof__thread *t)
 static void
 timer_disarm(struct cpprof__thread *t)
 {
-    if (t->has_timer)
+    if (t->has_timer) {
         syscall(SYS_timer_delete, t->timer_id);
+        add_relaxed(&n_timers, -1u);
+    }
     t->has_timer = false;
 }
 

@@ -166,8 +166,8 @@ begin_clock(struct cpprof__thread *t)
     store_release(&t->generation, plan.generation);
 }
 
-/* With the session's engine, or with the timer where that is refused for this
- * one thread (descriptors or pending signals run out). */
+/* With the session's engine, or with the timer where perf is refused for this
+ * one thread (descriptors run out). */
 static void
 arm(struct cpprof__thread *t)
 {
@@ -175,8 +175,6 @@ arm(struct cpprof__thread *t)
         return;
     if (plan.engine == &cpprof__engine_perf)
         cpprof__engine_timer.arm(t, plan.period_ns);
-    else if (plan.engine == &cpprof__engine_timer)
-        cpprof__engine_perf.arm(t, plan.period_ns);
 }
 
 static void
@@ -337,6 +335,8 @@ look_after(struct cpprof__thread *t)
     if (plan.engine == &cpprof__engine_perf && !t->has_timer &&
         !cpprof__engine_perf.is_armed(t))
         cpprof__engine_timer.arm(t, plan.period_ns);
+    if (t->has_timer && cpprof__timers_are_many(0)) /* the limit is lower now */
+        cpprof__engine_timer.disarm(t);
     delivered = load_relaxed(&t->delivered);
     if (delivered == t->seen_delivered) {
         cpprof__perf_end_phase(t, plan.period_ns);
@@ -663,6 +663,7 @@ cpprof__threads_in_child(void)
     }
     plan.engine = NULL;
     n_armed = n_seen = 0;
+    cpprof__timers_in_child();
     phase_state = 0;
     memset(&cpprof__self, 0, offsetof(struct cpprof__thread_self, labels));
     pthread_mutex_init(&lock, NULL);

@@ -16,6 +16,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,12 +28,26 @@ static struct place {
 } places[CPPROF__QUESTIONS_MAX];
 static uint32_t n_places; /* that may be or have been in use */
 
+/* A timer has a place in the queue of signals as long as it is there; most are
+ * left to the program and to libc, as threads/engine_timer.c tells. */
+static uint64_t
+places_max(void)
+{
+    uint64_t limit[2]; /* struct rlimit64 */
+
+    if (syscall(SYS_prlimit64, 0, RLIMIT_SIGPENDING, NULL, limit))
+        return 0;
+    return limit[0] / 4 < CPPROF__QUESTIONS_MAX ? limit[0] / 4
+                                                : CPPROF__QUESTIONS_MAX;
+}
+
 static struct place *
 take_place(int32_t tid, uint32_t *number)
 {
+    uint64_t max = places_max();
     uint32_t i, n;
 
-    for (i = 0; i < CPPROF__QUESTIONS_MAX; i++) {
+    for (i = 0; i < max; i++) {
         int32_t nobody = 0;
 
         if (load_relaxed(&places[i].tid))
