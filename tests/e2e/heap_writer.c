@@ -37,33 +37,55 @@ work(void)
         free(kept[i]);
 }
 
-static int
-write_to(const char *directory, const char *name, int32_t debug)
+static struct cpprof_error error;
+
+static struct cpprof_writer
+open_in(const char *directory, const char *name)
 {
-    struct cpprof_heap_options options = {.size = sizeof options,
-                                          .debug = debug};
-    struct cpprof_error error;
     struct cpprof_writer out;
     char path[4096];
 
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (cpprof_writer_to_path(path, &out, &error) == CPPROF_OK &&
-        cpprof_heap_write(&out, &options, &error) == CPPROF_OK)
-        return 0;
-    fprintf(stderr, "%s\n", error.text);
-    return 1;
+    if (cpprof_writer_to_path(path, &out, &error) != CPPROF_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(1);
+    }
+    return out;
 }
 
+static void
+write_to(struct cpprof_writer *out, int32_t debug)
+{
+    struct cpprof_heap_options options = {.size = sizeof options,
+                                          .debug = debug};
+
+    if (cpprof_heap_write(out, &options, &error) != CPPROF_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(1);
+    }
+}
+
+/* Files are opened before anything is sampled: names tell readers to drop the
+ * leaves of what that allocates, and text has no names. */
 int
 main(int argc, char **argv)
 {
+    struct cpprof_writer out[4];
+
     if (argc != 2)
         return 2;
+    cpprof_heap_set_rate(0);
+    out[0] = open_in(argv[1], "one.pb.gz");
+    out[1] = open_in(argv[1], "one.txt");
+    out[2] = open_in(argv[1], "two.pb.gz");
+    out[3] = open_in(argv[1], "two.txt");
     cpprof_heap_set_rate(4096);
     work();
-    if (write_to(argv[1], "one.pb.gz", 0) || write_to(argv[1], "one.txt", 1))
-        return 1;
+    write_to(&out[0], 0);
+    write_to(&out[1], 1);
     cpprof_heap_set_rate(512);
     work();
-    return write_to(argv[1], "two.pb.gz", 0) || write_to(argv[1], "two.txt", 1);
+    write_to(&out[2], 0);
+    write_to(&out[3], 1);
+    return 0;
 }
