@@ -27,7 +27,7 @@ if ! unshare -m umount -l /proc 2>/dev/null; then
     finish
 fi
 
-without_proc cpu,out=cpu.pb.gz "$victim" burn=300 thread=300 fork=300 return=3
+without_proc cpu,out=cpu.pb.gz "$victim" burn=300 thread=300 old_fork=300 return=3
 check "the program ends as it does" same "$status" 3
 check "nothing is complained of" same "$(cat err)" ""
 check "the thread of the start is sampled" test "$(ms_of cpu.pb.gz victim_burn)" -ge 200

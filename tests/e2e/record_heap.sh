@@ -128,10 +128,12 @@ check "the status is the program's" same "$status" 4
 preloaded cpu=99,heap=1,out=%e.%k.pb.gz keep=8
 check "CPPROF=cpu,heap: a file each" \
     same "$(echo *.gz)" "hoarder.cpu.pb.gz hoarder.heap.pb.gz"
-preloaded heap=1,out=x.pb.gz keep=8 fork keep=1 _exit=0 join
+preloaded heap=1,out=x.pb.gz keep=8 fork keep=1 sleep=1300 _exit=0 join
 check "a child's file has its pid" same "$(objects x.pb.gz.*)" 9
-preloaded heap=1,out=x.pb.gz keep=8 fork free=1 _exit=0 join
+preloaded heap=1,out=x.pb.gz keep=8 fork free=1 sleep=1300 _exit=0 join
 check "one that allocates nothing has none" same "$(echo x.pb.gz*)" x.pb.gz
+preloaded heap=1,out=x.pb.gz keep=8 fork keep=1 _exit=0 join
+check "nor one that ends in less than a second" same "$(echo x.pb.gz*)" x.pb.gz
 preloaded heap=1,debug=1,out=x.txt keep=8
 check "debug=1: text" grep -q '^heap profile: ' x.txt
 preloaded heap=0 keep=8

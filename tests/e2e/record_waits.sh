@@ -104,7 +104,7 @@ for ending in 0 _exit; do
     check "CPPROF, $ending: for whom" same "$(waits mutex.gz give_it_up)" 3
 done
 rm -f ./*.gz
-LD_PRELOAD=$library CPPROF=block=1,out=b.gz run "$waiter" 1 fork 2
+LD_PRELOAD=$library CPPROF=block=1,out=b.gz run "$waiter" 1 fork second 2
 check "CPPROF, of a child" same "$(waits "$(echo b.gz.*)" wait_for_it)" 2
 LD_PRELOAD=$library CPPROF=threads,threadcreate,debug=1,out=%k.txt \
     run "$waiter" 1

@@ -6,7 +6,7 @@
  *     waiter WORD...
  *
  * N: so many rounds; fork: the rest is done by a child, which is waited for;
- * kill: SIGKILL; _exit: as it says.
+ * second: sleeps for one; kill: SIGKILL; _exit: as it says.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -84,7 +84,8 @@ main(int argc, char **argv)
         else if (!strcmp(argv[i], "fork") && fork()) {
             wait(NULL);
             return 0;
-        }
+        } else if (!strcmp(argv[i], "second"))
+            sleep_for(1300000);
         for (n = atoi(argv[i]); n > 0; n--)
             round_of_waiting();
     }

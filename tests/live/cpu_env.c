@@ -148,7 +148,7 @@ test_wrong_values(void)
 static void
 test_fork(void)
 {
-    const char *words[] = {"burn=200", "fork=300", "return=0", NULL};
+    const char *words[] = {"burn=200", "old_fork=300", "return=0", NULL};
     char pattern[600];
     struct result result;
     struct profile *mine, *child = NULL;

@@ -10,6 +10,7 @@
 //     block         block all signals
 //     close         close every descriptor above 2
 //     fork=MS       fork a child that burns so long in victim_child
+//     old_fork=MS   the same, when the child has lived for a second
 //     exec          run this program again with the words that follow
 //     return=N exit=N _exit=N quick_exit=N raw_exit=N
 //     abort terminate kill=SIGNAL segv hang end_main
@@ -88,17 +89,30 @@ start_thread(int ms)
 }
 
 static void
-fork_child(int ms)
+fork_and_wait(int sleep_ms, int ms)
 {
     int status = 0;
     pid_t child = fork();
 
     if (child == 0) {
+        usleep(useconds_t(sleep_ms) * 1000);
         victim_child(ms);
         exit(0);
     }
     if (waitpid(child, &status, 0) != child || status != 0)
         exit(99);
+}
+
+static void
+fork_child(int ms)
+{
+    fork_and_wait(0, ms);
+}
+
+static void
+fork_old_child(int ms)
+{
+    fork_and_wait(1300, ms);
 }
 
 static void
@@ -135,6 +149,7 @@ static const numbered numbered_words[] = {
     {"thread", [](int ms) { pthread_join(start_thread(ms), nullptr); }},
     {"background", [](int ms) { start_thread(ms); }},
     {"fork", fork_child},
+    {"old_fork", fork_old_child},
     {"exit", [](int n) { exit(n); }},
     {"_exit", [](int n) { _exit(n); }},
     {"quick_exit", [](int n) { quick_exit(n); }},

@@ -31,6 +31,11 @@
  * tell that a path without %p is not theirs. */
 #define OWNER_VARIABLE "CPPROF_OWNER"
 
+/* Tunable: under a recorder, which finds the names and writes the files, what a
+ * profiled process has made is sampled this soon. A process that ends sooner
+ * costs little more than alone. */
+#define RECORDED_NS 10000000u
+
 #define SAMPLED_KINDS (CPPROF__KIND_CPU | CPPROF__KINDS_OF_WALL)
 
 static struct cpprof__environment environment;
@@ -153,7 +158,9 @@ start_samplers_late(void)
         return;
     if (!getcwd(folder, sizeof folder))
         strcpy(folder, "/");
-    cpprof__late_begin(start_samplers);
+    cpprof__late_begin(*environment.directory ? RECORDED_NS
+                                              : CPPROF__WRITES_AFTER_NS,
+                       start_samplers);
 }
 
 /* What a profiled process has made may end at once. */

@@ -62,6 +62,11 @@
 /* Those of every wall-clock profile. */
 #define CPPROF__KINDS_OF_WALL (CPPROF__KIND_WALL | CPPROF__KIND_OFF_CPU)
 
+/* Tunable: what a profiled process has made writes files of its own once it has
+ * lived so long. Most of them end sooner; finding names and writing costs tens
+ * of milliseconds. */
+#define CPPROF__WRITES_AFTER_NS 1000000000u
+
 /* What push=... says; "" and 0: nothing. */
 struct cpprof__push_settings {
     char url[PATH_MAX];

@@ -3,10 +3,11 @@
  * CPPROF=heap,block,...: the profiles that are written when the process ends,
  * or recorded until then. A child made by fork goes on with the tables of its
  * parent. What a profiled process has made, by fork or exec, writes a profile
- * only if it has added something to its tables.
+ * only if it has lived for a second and has added something to its tables.
  */
 #include "collect/process/environment.h"
 
+#include "arch/clock.h"
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/recording/recorded.h"
@@ -36,6 +37,7 @@ struct end {
 static const struct cpprof__environment *environment; /* NULL: not started */
 static char folder[PATH_MAX];        /* the current one at the start */
 static int32_t started_pid;          /* 0: ended, or not started */
+static uint64_t started_ns;          /* by the monotonic clock */
 static bool is_child;                /* made by fork */
 static bool is_made;                 /* so, or by exec */
 static struct cpprof_heap *mappings; /* followed with mmap=on */
@@ -85,9 +87,16 @@ static struct end ends[] = {
 /* ---- writing ---------------------------------------------------------- */
 
 static bool
+has_lived(void)
+{
+    return cpprof__now_ns(CLOCK_MONOTONIC) - started_ns >=
+           CPPROF__WRITES_AFTER_NS;
+}
+
+static bool
 has_to_write(const struct end *end)
 {
-    if (!(environment->kinds & end->kind))
+    if (!(environment->kinds & end->kind) || (is_made && !has_lived()))
         return false;
     return !is_made || (end->has_own ? end->has_own() : !is_child);
 }
@@ -239,6 +248,7 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
         return status;
     }
     set_rates(env);
+    started_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     started_pid = (int32_t)getpid();
     return CPPROF_OK;
 }
@@ -248,6 +258,7 @@ cpprof__environment_end_start_child(void)
 {
     if (!started_pid)
         return;
+    started_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     started_pid = (int32_t)getpid();
     is_child = is_made = true;
     if (environment->kinds & CPPROF__KIND_HEAP)

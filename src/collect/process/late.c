@@ -21,10 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Tunable. A process that ends sooner leaves no CPU or wall profile, and costs
- * less than a fifth of what it costs alone to make and end it. A longer time
- * makes more of what short processes do invisible. */
-#define MOMENT_NS 10000000u
+/* A pause of our threads is seen so soon. */
+#define NAP_NS 10000000u
 
 /* Whoever waits for a start waits no longer, and looks so often. */
 #define PATIENCE_NS CPPROF__NS_PER_S
@@ -34,6 +32,7 @@ enum { NOTHING, WAITING, STARTING, HELD };
 static uint32_t state;
 static int32_t pid;
 static struct cpprof__birth birth;
+static uint64_t moment_ns;
 static void (*start)(const struct cpprof__birth *birth);
 
 static bool
@@ -42,12 +41,11 @@ change(uint32_t from, uint32_t to)
     return cas_acq_rel(&state, &from, to);
 }
 
-/* Not longer than it takes to see a pause of our threads soon. */
 static void
 sleep_for(uint64_t ns)
 {
     const struct timespec timeout =
-        cpprof__timespec_of(ns < MOMENT_NS ? ns : MOMENT_NS);
+        cpprof__timespec_of(ns < NAP_NS ? ns : NAP_NS);
     uint32_t now = load_acquire(&state);
 
     if (now != NOTHING)
@@ -57,7 +55,7 @@ sleep_for(uint64_t ns)
 static bool
 wait_and_start(void *arg)
 {
-    uint64_t due = birth.mono_ns + MOMENT_NS;
+    uint64_t due = birth.mono_ns + moment_ns;
 
     (void)arg;
     while (load_acquire(&state) != NOTHING) {
@@ -70,13 +68,13 @@ wait_and_start(void *arg)
             store_release(&state, (uint32_t)NOTHING);
             break;
         }
-        sleep_for(now < due ? due - now : MOMENT_NS);
+        sleep_for(now < due ? due - now : NAP_NS);
     }
     return false;
 }
 
 void
-cpprof__late_begin(void (*how)(const struct cpprof__birth *birth))
+cpprof__late_begin(uint64_t ns, void (*how)(const struct cpprof__birth *birth))
 {
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
@@ -87,6 +85,7 @@ cpprof__late_begin(void (*how)(const struct cpprof__birth *birth))
     birth.process_cpu_ns = cpprof__now_ns(CLOCK_PROCESS_CPUTIME_ID);
     birth.mono_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     birth.real_ns = cpprof__now_ns(CLOCK_REALTIME);
+    moment_ns = ns;
     start = how;
     store_release(&state, (uint32_t)WAITING);
     if (cpprof__own_thread_detached(wait_and_start, NULL, 0))

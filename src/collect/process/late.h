@@ -11,11 +11,13 @@
 #include "collect/runtime/birth.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* start is called on a thread of ours. A process that cannot have another
- * thread is not sampled. */
+/* start is called on a thread of ours after so many nanoseconds. A process that
+ * cannot have another thread is not sampled. */
 void
-cpprof__late_begin(void (*start)(const struct cpprof__birth *birth));
+cpprof__late_begin(uint64_t ns,
+                   void (*start)(const struct cpprof__birth *birth));
 
 /* The process ends: what has not started starts no more, and what is starting
  * is waited for, a second at most. Safety: AS. */
