@@ -65,7 +65,7 @@ READS_PROC = ({mode for mode, (how, words) in MODES.items()
               "a late start reads /proc in the program's table of descriptors")
 KNOWN = {
     "limits_memory": (
-        {"record all"}, "under a limit of 12 MB there is no room for all "
+        {"record all", "all"}, "under a limit of 12 MB there is no room for all "
         "tables; cpprof record says so and exits with 1"),
     "lowest_descriptor": ({"cpu perf"}, "perf events are in the program's "
                           "table, and so is the thread that makes them"),

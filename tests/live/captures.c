@@ -3,6 +3,7 @@
  * Several CPU captures at once: each shows its own stretch and no other, what
  * they have in common is in all of them, and none ends another.
  */
+#include "command.h"
 #include "load.h"
 #include "memory.h"
 #include "session.h"
@@ -298,14 +299,10 @@ test_unload(void)
     typedef uint64_t hog_fn(uint64_t);
     struct one a, b;
     struct profile *p;
-    char path[4096];
+    const char *path = beside_path("libplugin_a.so");
     void *library;
     hog_fn *hog;
 
-    if (readlink("/proc/self/exe", path, sizeof path - 64) < 0)
-        bail("readlink");
-    path[sizeof path - 64] = 0;
-    strcpy(strrchr(path, '/') + 1, "libplugin_a.so");
     begin(&a);
     library = dlopen(path, RTLD_NOW);
     hog = library ? (hog_fn *)dlsym(library, "plugin_a_hog") : NULL;

@@ -168,7 +168,8 @@ first_of(const struct link_map *m)
     return m;
 }
 
-static void
+/* Is it there? */
+static bool
 find_in(const struct link_map *m, const struct names *names,
         struct cpprof__definition *d)
 {
@@ -178,28 +179,31 @@ find_in(const struct link_map *m, const struct names *names,
                                        : NULL;
 
     if (!s)
-        return;
+        return false;
     d->address = address_of(m, s);
     d->module = m;
+    return d->address;
 }
 
 /* The first definitions in the modules from `from` on, and before `end`, of
- * those that have none yet. */
-static void
-find(struct cpprof__definition *d, unsigned n, const struct link_map *from,
-     const struct link_map *end)
+ * those that have none yet: how many are left. No module is looked at behind
+ * the last one that is needed: those that may be unloaded stand last. */
+static unsigned
+find(struct cpprof__definition *d, unsigned n, unsigned left,
+     const struct link_map *from, const struct link_map *end)
 {
     const struct link_map *m;
     struct names names;
     unsigned i;
 
-    for (m = from; m && m != end; m = m->l_next) {
+    for (m = from; left && m && m != end; m = m->l_next) {
         if (!read_names(m, &names))
             continue;
         for (i = 0; i < n; i++)
-            if (!d[i].address)
-                find_in(m, &names, &d[i]);
+            if (!d[i].address && find_in(m, &names, &d[i]))
+                left--;
     }
+    return left;
 }
 
 static void
@@ -216,13 +220,13 @@ cpprof__next_symbols(const char *names, struct cpprof__definition *d,
                      unsigned n)
 {
     const struct link_map *own = cpprof__own_module();
-    unsigned i;
+    unsigned i, left = n;
 
     for (i = 0; i < n; i++, names += strlen(names) + 1)
         begin(&d[i], names);
     if (own)
-        find(d, n, own->l_next, NULL);
-    find(d, n, first_of(own), own);
+        left = find(d, n, left, own->l_next, NULL);
+    find(d, n, left, first_of(own), own);
 }
 
 void *
@@ -240,7 +244,7 @@ cpprof__first_symbol(const char *name, const struct link_map **module)
     struct cpprof__definition d;
 
     begin(&d, name);
-    find(&d, 1, first_of(cpprof__own_module()), NULL);
+    find(&d, 1, 1, first_of(cpprof__own_module()), NULL);
     if (d.address)
         *module = d.module;
     return d.address;
