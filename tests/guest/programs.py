@@ -433,7 +433,8 @@ def redis(cell):
         ask + ["info", "stats"]))
     text += cell.alone(ask + ["shutdown"])
     text += cell.alone(["redis-check-rdb", "dump.rdb"])[:8]
-    text += "%s %s %s" % server.end()
+    text += blank(r"\d+:[A-Z] \d+ \w+ \d+ [\d:.]+",
+                  "%s %s %s" % server.end())
     return text + lines_of("^.*(?:# .*(?:rror|rash|ail)).*$", cell.read("log"))
 
 
