@@ -39,7 +39,7 @@ give_it_up(void)
 static __attribute__((noinline)) void
 sleep_for(long us)
 {
-    struct timespec left = {0, us * 1000};
+    struct timespec left = {us / 1000000, us % 1000000 * 1000};
 
     while (nanosleep(&left, &left))
         continue;
