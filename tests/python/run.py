@@ -211,7 +211,15 @@ def garbage(mode):
 
 def hooks():
     """What runs under another is left out, what runs before and after is not,
-    to within a quantum."""
+    to within a quantum. Again where a busy machine made it wait."""
+    for _ in range(4):
+        problems = hooks_once()
+        if not problems:
+            break
+    return problems
+
+
+def hooks_once():
     script("hooks.py")
     problems = []
     for name in "restored", "cprofile":
