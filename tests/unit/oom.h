@@ -18,7 +18,8 @@
 static struct {
     long countdown; /* allocations that still succeed; -1: all */
     bool once;      /* those after the one that fails, too */
-    long n_live;    /* allocations not yet freed, since oom_watch() */
+    /* Allocations not yet freed, since oom_watch(); threads of ours count. */
+    long n_live;
     size_t in_bytes;
     size_t peak_bytes;
 } oom = {.countdown = -1};
@@ -72,7 +73,7 @@ static void *
 oom_born(void *p)
 {
     if (p) {
-        oom.n_live++;
+        __atomic_add_fetch(&oom.n_live, 1, __ATOMIC_RELAXED);
         oom.in_bytes += malloc_usable_size(p);
         if (oom.in_bytes > oom.peak_bytes)
             oom.peak_bytes = oom.in_bytes;
@@ -84,7 +85,7 @@ static void
 oom_died(void *p)
 {
     if (p) {
-        oom.n_live--;
+        __atomic_sub_fetch(&oom.n_live, 1, __ATOMIC_RELAXED);
         oom.in_bytes -= malloc_usable_size(p);
     }
 }
