@@ -820,6 +820,17 @@ cpprof__own_threads_pause(void (*wake)(void))
     return true;
 }
 
+static void
+forget_detached(struct cpprof__own_thread *t)
+{
+    if (t->run == keep) {
+        cpprof__own_lock_take(&keeper_lock);
+        has_keeper = false;
+        cpprof__own_lock_give(&keeper_lock);
+    }
+    free(t);
+}
+
 /* Who cannot be started again is over. */
 void
 cpprof__own_threads_resume(void)
@@ -830,7 +841,11 @@ cpprof__own_threads_resume(void)
     join_paused();
     for (t = paused, paused = NULL; t; t = next) {
         next = t->next_paused;
-        if (start(t) && !t->is_detached) {
+        if (!start(t))
+            continue;
+        if (t->is_detached) {
+            forget_detached(t);
+        } else {
             leave_keeper(t->flags);
             tell_over(t);
         }

@@ -18,7 +18,7 @@
  *   - it is not there when the program changes its credentials
  *     (cpprof__own_threads_pause()).
  *
- * So each waits for a limited time only, and asks
+ * So each but the keeper waits for a limited time only, and asks
  * cpprof__own_thread_must_leave() when it has waited.
  */
 #ifndef COLLECT_OWN_THREADS_H
