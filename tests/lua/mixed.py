@@ -99,18 +99,27 @@ def load_bias(file):
     return 0
 
 
+def outwards(native):
+    """From the start of the thread to the leaf."""
+    return [place for _, place in reversed(native)]
+
+
 def run_loops(p):
-    """Of stacks that are not of our own start, in the program's LUA_INIT."""
+    """Of stacks that come from where the script is called. What runs before it,
+    in LUA_INIT, is called elsewhere: our own start is there. A mixed stack lacks
+    what is around the run loop, so that others have more between its frames."""
     first, limit = largest_function(lua_file)
     bias = load_bias(lua_file)
+    script = os.path.commonprefix(
+        [outwards(native) for (stack, _, _), native in zip(p.samples, p.native)
+         if any(f[1] == path for f in stack)])
     found = []
-    for (stack, _, _), native in zip(p.samples, p.native):
+    for native in p.native:
         is_there = any(first <= place + bias < limit and
                        os.path.realpath(file) == os.path.realpath(lua_file)
                        for file, place in native)
-        is_ours = any("cpprof" in file or "/ld-linux" in file
-                      for file, _ in native)
-        if is_there and not is_ours:
+        rest = iter(outwards(native))
+        if is_there and all(place in rest for place in script):
             found.append("run loop: %s" % [hex(place) for _, place in native])
     return found
 
