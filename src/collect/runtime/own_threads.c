@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of ours: started, known, paused, ended.
- *
- * Each has an entry in `owns` from its first statement on, and keeps it a
- * moment longer than it lives, because the kernel lists it for as long. Entries
- * are taken by compare-and-swap and read by everybody without a lock.
+ * Threads of ours: started, paused, ended. Who is one tells own_list.c, and who
+ * holds the program's descriptors meanwhile keeper.c.
  *
  * A pause is three steps: the word `is_pausing` is set, and all are woken until
  * each has seen it, returned from its run(), and put itself into the list
@@ -12,16 +9,18 @@
  * they had. `change` is held from the first step to the last, and by who starts
  * a thread, unless that is a thread of ours, which a pause waits for.
  *
- * Threads with tables of descriptors of their own have one beside them that
- * only waits, the keeper: it holds the program's table, which would be gone
- * when the program's last thread ends, and exit handlers with it. It ends after
- * them, so that those run on it; and when there is none of them any more.
+ * Invariants: a thread that wants a table of descriptors is counted by the
+ * keeper before it is made, until it has ended or could not be made; pauses are
+ * in between. It leaves the program's table only while a keeper is there, which
+ * stands before it in `paused`, so it is started again before it.
  */
 #include "collect/runtime/own_threads.h"
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/buffer.h"
+#include "collect/runtime/keeper.h"
+#include "collect/runtime/own_list.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/proc.h"
 #include "collect/runtime/real.h"
@@ -41,18 +40,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Drainer, ticker, background thread, who writes, threads of servers: more than
- * these are taken for the program's. */
-#define OWN_MAX 256
-
-/* A thread that said that it ends is still there for a moment. */
-#define LINGER_NS 1000000000u
-
-/* Tunables. Who waits for threads that are made looks so often, and so long:
- * one that gets no processor for a second is shown rather than waited for. */
-#define SETTLE_PAUSE_NS 50000
-#define SETTLE_LOOKS    20000u
-
 /* How often a thread looks whether it is alone. */
 #define LOOK_NS 1000000000u
 
@@ -61,32 +48,13 @@
 #define PAUSE_NS      1000000000u
 #define PAUSE_LOOK_NS 100000
 
-/* So long the keeper waits at the end for the others, at most. */
-#define OTHERS_NS 10000000000u
-
-struct own {
-    int32_t tid;       /* 0: free */
-    uint64_t ended_ns; /* 0: it runs */
-    bool pauses;       /* when it is asked to; one that others made does not */
-    uint32_t *wake;    /* futex, which may be gone: only the kernel looks */
-};
-static struct own owns[OWN_MAX];
-static uint32_t n_making;     /* that have not said yet that they began */
-static uint64_t own_tasks_ns; /* CPU time of those */
-static uint32_t n_used;       /* entries from the first that may be taken */
-static int32_t pid;           /* of the process that they are in */
-
 static struct cpprof__own_lock change;
 static struct cpprof__own_lock pause_lock; /* guards the two */
 static uint32_t is_pausing;
 static struct cpprof__own_thread *paused;
 
-static struct cpprof__own_lock keeper_lock; /* guards the two */
-static uint32_t n_with_tables;
-static bool has_keeper;
-static uint32_t keeper_wake; /* futex */
-static void (*keeper_task)(void);
-static bool are_alone; /* one with a table saw that the program's are gone */
+static uint64_t own_tasks_ns; /* CPU time of cpprof__own_thread_run() */
+static int32_t pid;           /* of the process that they are in */
 
 /* The first word of a sigset_t: all signals that there are. What the program
  * blocked where it had us start a thread. */
@@ -112,112 +80,6 @@ bool
 cpprof__own_thread_is_this(void)
 {
     return self.is_own;
-}
-
-static bool
-is_over(const struct own *own)
-{
-    uint64_t ended = load_acquire(&own->ended_ns);
-
-    return ended && cpprof__now_ns(CLOCK_MONOTONIC) - ended > LINGER_NS;
-}
-
-static bool
-runs(const struct own *own)
-{
-    return load_acquire(&own->tid) && !load_acquire(&own->ended_ns);
-}
-
-static void
-note_used(uint32_t n)
-{
-    uint32_t used = load_relaxed(&n_used);
-
-    while (used < n && !cas_acq_rel(&n_used, &used, n))
-        continue;
-}
-
-static void
-note_tid(int32_t tid, const struct cpprof__own_thread *t)
-{
-    unsigned i;
-
-    for (i = 0; i < OWN_MAX; i++) {
-        int32_t found = load_acquire(&owns[i].tid);
-
-        if (found && !is_over(&owns[i]))
-            continue;
-        note_used(i + 1); /* before: a child clears what is in use */
-        if (!cas_acq_rel(&owns[i].tid, &found, tid))
-            continue;
-        store_release(&owns[i].wake, t ? t->wake : NULL);
-        store_release(&owns[i].pauses, t != NULL);
-        store_release(&owns[i].ended_ns, (uint64_t)0);
-        return;
-    }
-}
-
-static void
-note_end(int32_t tid)
-{
-    unsigned i;
-
-    for (i = 0; i < load_acquire(&n_used); i++)
-        if (load_acquire(&owns[i].tid) == tid)
-            store_release(&owns[i].ended_ns, cpprof__now_ns(CLOCK_MONOTONIC));
-}
-
-/* One fewer is being made. */
-static void
-note_made(void)
-{
-    uint32_t n = load_relaxed(&n_making);
-
-    while (n && !cas_acq_rel(&n_making, &n, n - 1))
-        continue;
-}
-
-bool
-cpprof__is_own_thread(int32_t tid)
-{
-    unsigned i;
-
-    for (i = 0; i < load_acquire(&n_used); i++)
-        if (load_acquire(&owns[i].tid) == tid && !is_over(&owns[i]))
-            return true;
-    return false;
-}
-
-bool
-cpprof__own_thread_runs(int32_t tid)
-{
-    unsigned i;
-
-    for (i = 0; i < load_acquire(&n_used); i++)
-        if (load_acquire(&owns[i].tid) == tid && runs(&owns[i]))
-            return true;
-    return false;
-}
-
-uint32_t
-cpprof__own_threads(void)
-{
-    uint32_t n = 0;
-    unsigned i;
-
-    for (i = 0; i < load_acquire(&n_used); i++)
-        n += runs(&owns[i]);
-    return n;
-}
-
-void
-cpprof__own_threads_wait_named(void)
-{
-    const struct timespec pause = {0, SETTLE_PAUSE_NS};
-    unsigned i;
-
-    for (i = 0; load_acquire(&n_making) && i < SETTLE_LOOKS; i++)
-        syscall(SYS_nanosleep, &pause, NULL);
 }
 
 /* ---- a thread's beginning and end ------------------------------------- */
@@ -284,8 +146,8 @@ begin(struct cpprof__own_thread *t)
     begin_clean();
     self.is_own = true;
     self.thread = t;
-    note_tid((int32_t)syscall(SYS_gettid), t);
-    note_made();
+    cpprof__own_list_begin(t != NULL, t ? t->wake : NULL);
+    cpprof__own_list_expect_no_more();
 }
 
 void
@@ -327,17 +189,11 @@ set_program_mask(void)
 void
 cpprof__own_thread_end(void)
 {
-    note_end((int32_t)syscall(SYS_gettid));
+    cpprof__own_list_end();
     if (main_has_ended()) {
         cpprof__hook_self.exempt = 0;
         set_program_mask();
     }
-}
-
-static void
-futex_wake(uint32_t *word)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* After this its owner may free it. */
@@ -346,21 +202,26 @@ tell_over(struct cpprof__own_thread *t)
 {
     t->is_alone = self.is_alone;
     store_release(&t->is_over, 1u);
-    futex_wake(&t->is_over);
+    cpprof__futex_wake(&t->is_over);
 }
 
 static void
-leave_keeper(unsigned flags)
+leave_table(unsigned flags)
 {
-    if (!(flags & CPPROF__OWN_TABLE))
-        return;
-    if (self.is_alone)
-        store_release(&are_alone, true);
-    cpprof__own_lock_take(&keeper_lock);
-    n_with_tables--;
-    cpprof__own_lock_give(&keeper_lock);
-    add_relaxed(&keeper_wake, 1u);
-    futex_wake(&keeper_wake);
+    if (flags & CPPROF__OWN_TABLE)
+        cpprof__keeper_leave(self.is_alone);
+}
+
+/* Keepers stand first. */
+static void
+add_paused(struct cpprof__own_thread *t)
+{
+    struct cpprof__own_thread **at = &paused;
+
+    while (*at && !cpprof__keeper_is(t))
+        at = &(*at)->next_paused;
+    t->next_paused = *at;
+    *at = t;
 }
 
 /* False: the pause is over already. */
@@ -372,10 +233,9 @@ enter_pause(struct cpprof__own_thread *t)
     cpprof__own_lock_take(&pause_lock);
     enters = is_pausing;
     if (enters) {
-        note_end((int32_t)syscall(SYS_gettid));
+        cpprof__own_list_end();
         t->is_joined = false;
-        t->next_paused = paused;
-        paused = t;
+        add_paused(t);
     }
     cpprof__own_lock_give(&pause_lock);
     return enters;
@@ -391,18 +251,18 @@ run(void *arg)
     begin(t);
     prctl(PR_SET_NAME, t->name);
     leave_capabilities();
-    if (flags & CPPROF__OWN_TABLE)
+    if (flags & CPPROF__OWN_TABLE && cpprof__keeper_is_there())
         leave_descriptors();
     while (t->run(t->arg) && self.thread && !self.is_alone)
         if (enter_pause(t))
             return NULL;
-    leave_keeper(flags);
+    leave_table(flags);
     /* Joined by itself: its owner has freed it. */
     if (!self.thread)
         t = NULL;
     if (t && t->is_detached) {
         pthread_detach(pthread_self());
-        note_end((int32_t)syscall(SYS_gettid));
+        cpprof__own_list_end();
         free(t);
         t = NULL;
     }
@@ -435,10 +295,10 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     if (!self.is_own)
         note_program_mask(&saved);
     store_relaxed(&pid, (int32_t)getpid());
-    add_relaxed(&n_making, 1u);
+    cpprof__own_list_expect();
     failed = cpprof__real_pthread_create(thread, attr, start, arg);
     if (failed)
-        note_made();
+        cpprof__own_list_expect_no_more();
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     return failed;
 }
@@ -456,12 +316,15 @@ start(struct cpprof__own_thread *t)
     return failed;
 }
 
+/* Every thread that has not run before is started here. */
 static int
-start_one(struct cpprof__own_thread *t)
+start_new(struct cpprof__own_thread *t)
 {
     bool waits = !self.is_own && !cpprof__own_lock_is_mine(&change);
     int failed;
 
+    if (t->flags & CPPROF__OWN_TABLE && !cpprof__keeper_enter())
+        t->flags &= ~(unsigned)CPPROF__OWN_TABLE;
     t->is_over = 0;
     t->is_alone = false;
     if (waits)
@@ -469,62 +332,33 @@ start_one(struct cpprof__own_thread *t)
     failed = start(t);
     if (waits)
         cpprof__own_lock_give(&change);
-    return failed;
-}
-
-static bool
-keep(void *arg);
-
-static int
-start_detached(const struct cpprof__own_thread *what)
-{
-    struct cpprof__own_thread *t = malloc(sizeof *t);
-    int failed;
-
-    if (!t)
-        return ENOMEM;
-    *t = *what;
-    t->is_detached = true;
-    failed = start_one(t);
     if (failed)
-        free(t);
+        leave_table(t->flags);
     return failed;
-}
-
-/* Without a keeper there are no tables. */
-static void
-enter_keeper(struct cpprof__own_thread *t)
-{
-    const struct cpprof__own_thread keeper = {
-        .name = "cpprof-keeper", .run = keep, .wake = &keeper_wake};
-    bool starts;
-
-    if (!(t->flags & CPPROF__OWN_TABLE))
-        return;
-    cpprof__own_lock_take(&keeper_lock);
-    n_with_tables++;
-    starts = !has_keeper;
-    has_keeper = true;
-    cpprof__own_lock_give(&keeper_lock);
-    if (!starts || !start_detached(&keeper))
-        return;
-    t->flags &= ~(unsigned)CPPROF__OWN_TABLE;
-    cpprof__own_lock_take(&keeper_lock);
-    n_with_tables--;
-    has_keeper = false;
-    cpprof__own_lock_give(&keeper_lock);
 }
 
 int
 cpprof__own_thread_start(struct cpprof__own_thread *t)
 {
+    CPPROF__UNCANCELLED;
+
+    return start_new(t);
+}
+
+int
+cpprof__own_thread_start_detached(const struct cpprof__own_thread *what)
+{
+    struct cpprof__own_thread *t = malloc(sizeof *t);
     int failed;
     CPPROF__UNCANCELLED;
 
-    enter_keeper(t);
-    failed = start_one(t);
+    if (!t)
+        return ENOMEM;
+    *t = *what;
+    t->is_detached = true;
+    failed = start_new(t);
     if (failed)
-        leave_keeper(t->flags);
+        free(t);
     return failed;
 }
 
@@ -558,9 +392,8 @@ cpprof__own_thread_detached(bool (*f)(void *arg), void *arg, unsigned flags)
 {
     const struct cpprof__own_thread t = {
         .name = "cpprof", .run = f, .arg = arg, .flags = flags};
-    CPPROF__UNCANCELLED;
 
-    return start_detached(&t);
+    return cpprof__own_thread_start_detached(&t);
 }
 
 /* ---- in somebody's stead ---------------------------------------------- */
@@ -675,107 +508,14 @@ cpprof__own_thread_must_leave(void)
     return cpprof__own_threads_pause_now() || cpprof__own_threads_are_alone();
 }
 
-/* ---- the keeper ------------------------------------------------------- */
-
-static bool
-is_there(struct own *own);
-
-static bool
-others_are_there(void)
-{
-    int32_t tid = (int32_t)syscall(SYS_gettid);
-    bool found = false;
-    unsigned i;
-
-    for (i = 0; i < load_acquire(&n_used); i++)
-        found |= load_acquire(&owns[i].tid) != tid && is_there(&owns[i]);
-    return found;
-}
-
-static void
-outlive_others(void)
-{
-    const struct timespec pause = {0, PAUSE_LOOK_NS};
-    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + OTHERS_NS;
-
-    while (others_are_there() && cpprof__now_ns(CLOCK_MONOTONIC) < until)
-        syscall(SYS_nanosleep, &pause, NULL);
-}
-
-static bool
-is_keeping(void)
-{
-    bool yes;
-
-    cpprof__own_lock_take(&keeper_lock);
-    yes = has_keeper = n_with_tables > 0;
-    cpprof__own_lock_give(&keeper_lock);
-    return yes;
-}
-
-static bool
-keep(void *arg)
-{
-    void (*task)(void);
-
-    (void)arg;
-    for (;;) {
-        uint32_t seen = load_acquire(&keeper_wake);
-
-        task = swap_acq_rel(&keeper_task, NULL);
-        if (task)
-            task();
-        if (cpprof__own_threads_pause_now())
-            return true;
-        if (!is_keeping())
-            break;
-        syscall(SYS_futex, &keeper_wake, FUTEX_WAIT, seen, NULL, NULL, 0);
-    }
-    if (load_acquire(&are_alone))
-        outlive_others();
-    return false;
-}
-
 bool
 cpprof__own_keeper_run(void (*f)(void))
 {
-    if (!self.thread || !(self.thread->flags & CPPROF__OWN_TABLE))
-        return false;
-    store_release(&keeper_task, f);
-    add_relaxed(&keeper_wake, 1u);
-    futex_wake(&keeper_wake);
-    return true;
+    return self.thread && self.thread->flags & CPPROF__OWN_TABLE &&
+           cpprof__keeper_run(f);
 }
 
 /* ---- pausing ---------------------------------------------------------- */
-
-/* It has left what it did, but libc finds it until the kernel does not. */
-static bool
-is_there(struct own *own)
-{
-    int32_t tid = load_acquire(&own->tid);
-
-    return tid && !syscall(SYS_tgkill, getpid(), tid, 0);
-}
-
-/* Those that are still to leave, or are on their way. */
-static uint32_t
-wake_all(void)
-{
-    uint32_t n = load_acquire(&n_making);
-    unsigned i;
-
-    for (i = 0; i < load_acquire(&n_used); i++) {
-        uint32_t *wake = load_acquire(&owns[i].wake);
-
-        if (!load_acquire(&owns[i].pauses))
-            continue;
-        n += runs(&owns[i]) || (!is_over(&owns[i]) && is_there(&owns[i]));
-        if (wake && runs(&owns[i]))
-            futex_wake(wake);
-    }
-    return n;
-}
 
 static void
 set_pausing(uint32_t yes)
@@ -806,12 +546,12 @@ cpprof__own_threads_pause(void (*wake)(void))
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PAUSE_NS;
 
     if (self.is_own || cpprof__own_lock_is_mine(&change) ||
-        (!cpprof__own_threads() && !load_acquire(&n_making)) ||
+        cpprof__own_list_is_empty() ||
         load_relaxed(&pid) != (int32_t)getpid()) /* after vfork() */
         return false;
     cpprof__own_lock_take(&change);
     set_pausing(1);
-    while (wake_all() && cpprof__now_ns(CLOCK_MONOTONIC) < until) {
+    while (cpprof__own_list_wake() && cpprof__now_ns(CLOCK_MONOTONIC) < until) {
         if (wake)
             wake();
         syscall(SYS_nanosleep, &pause, NULL);
@@ -820,18 +560,19 @@ cpprof__own_threads_pause(void (*wake)(void))
     return true;
 }
 
+/* It cannot be started again, so it is over. */
 static void
-forget_detached(struct cpprof__own_thread *t)
+give_up(struct cpprof__own_thread *t)
 {
-    if (t->run == keep) {
-        cpprof__own_lock_take(&keeper_lock);
-        has_keeper = false;
-        cpprof__own_lock_give(&keeper_lock);
-    }
-    free(t);
+    if (cpprof__keeper_is(t))
+        cpprof__keeper_is_gone();
+    leave_table(t->flags);
+    if (t->is_detached)
+        free(t);
+    else
+        tell_over(t);
 }
 
-/* Who cannot be started again is over. */
 void
 cpprof__own_threads_resume(void)
 {
@@ -841,14 +582,8 @@ cpprof__own_threads_resume(void)
     join_paused();
     for (t = paused, paused = NULL; t; t = next) {
         next = t->next_paused;
-        if (!start(t))
-            continue;
-        if (t->is_detached) {
-            forget_detached(t);
-        } else {
-            leave_keeper(t->flags);
-            tell_over(t);
-        }
+        if (start(t))
+            give_up(t);
     }
     cpprof__own_lock_give(&change);
 }
@@ -856,18 +591,12 @@ cpprof__own_threads_resume(void)
 void
 cpprof__own_threads_in_child(void)
 {
-    memset(owns, 0, n_used * sizeof *owns);
-    n_used = 0;
+    cpprof__own_list_in_child();
+    cpprof__keeper_in_child();
     memset(&self, 0, sizeof self);
-    n_making = 0;
     own_tasks_ns = 0; /* its clock begins anew */
     is_pausing = 0;
     paused = NULL;
-    n_with_tables = 0;
-    has_keeper = false;
-    keeper_task = NULL;
-    are_alone = false;
-    cpprof__own_lock_in_child(&keeper_lock);
     cpprof__own_lock_in_child(&pause_lock);
     cpprof__own_lock_in_child(&change);
 }

@@ -9,7 +9,8 @@
  *     shift the program's numbers, a program that closes all it has takes
  *     nothing away, and no file of the program's is kept open. So it opens what
  *     it needs itself, and calls no writer of the program's. A keeper beside
- *     them holds the program's table, for exit handlers;
+ *     them holds the program's table, for exit handlers (keeper.h); where none
+ *     can be made the table is the program's;
  *   - it is known as ours, is in no profile, and what it allocates is in none;
  *   - it does not outlive the program: libc ends a process by exit(0) when its
  *     last thread ends. Once the main thread is gone and none but ours are
@@ -23,6 +24,8 @@
  */
 #ifndef COLLECT_OWN_THREADS_H
 #define COLLECT_OWN_THREADS_H
+
+#include "collect/runtime/own_list.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -67,6 +70,10 @@ cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns);
  */
 int
 cpprof__own_thread_detached(bool (*run)(void *arg), void *arg, unsigned flags);
+
+/* The same with a name and a futex. Safety: MT. */
+int
+cpprof__own_thread_start_detached(const struct cpprof__own_thread *what);
 
 /* A thread with a table of its own has the keeper run f, and does not wait;
  * false: the caller has none. Safety: MT. */
@@ -125,21 +132,6 @@ cpprof__own_threads_resume(void);
 /* The calling thread. Safety: AS. */
 bool
 cpprof__own_thread_is_this(void);
-
-/* runs: but not one that has said that it ends. */
-bool
-cpprof__is_own_thread(int32_t tid);
-bool
-cpprof__own_thread_runs(int32_t tid);
-
-/* How many there are. */
-uint32_t
-cpprof__own_threads(void);
-
-/* The kernel lists a thread before it can say that it is ours: who has read
- * that list lets those settle that are being made, and asks then. */
-void
-cpprof__own_threads_wait_named(void);
 
 /* CPU time of the process without what cpprof__own_thread_run() took until it
  * returned. */

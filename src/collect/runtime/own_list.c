@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which threads are ours.
+ *
+ * Each has an entry in `owns` from its first statement on, and keeps it for a
+ * moment after its end, because the kernel lists it for as long.
+ *
+ * Invariants: entries are taken by compare-and-swap and read by everybody
+ * without a lock, in hooks too; those that were ever taken are the first
+ * `n_used`; a thread that is being made and has no entry yet is counted in
+ * `n_making`, so nobody takes it for the program's who waits for that to be 0.
+ */
+#include "collect/runtime/own_list.h"
+
+#include "arch/atomic.h"
+#include "arch/clock.h"
+
+#include <string.h>
+
+/* Drainer, ticker, background thread, who writes, threads of servers: more than
+ * these are taken for the program's. */
+#define OWN_MAX 256
+
+/* A thread that said that it ends is still there for a moment. */
+#define LINGER_NS 1000000000u
+
+/* Tunables. Who waits for threads that are made looks so often, and so long:
+ * one that gets no processor for a second is shown rather than waited for. */
+#define SETTLE_PAUSE_NS 50000
+#define SETTLE_LOOKS    20000u
+
+struct own {
+    int32_t tid;       /* 0: free */
+    uint64_t ended_ns; /* 0: it runs */
+    bool pauses;       /* when it is asked to; one that others made does not */
+    uint32_t *wake;    /* futex, which may be gone: only the kernel looks */
+};
+static struct own owns[OWN_MAX];
+static uint32_t n_making; /* that have not said yet that they began */
+static uint32_t n_used;   /* entries from the first that may be taken */
+
+/* ---- an entry ---------------------------------------------------------- */
+
+static int32_t
+own_tid(void)
+{
+    return (int32_t)syscall(SYS_gettid);
+}
+
+static bool
+is_over(const struct own *own)
+{
+    uint64_t ended = load_acquire(&own->ended_ns);
+
+    return ended && cpprof__now_ns(CLOCK_MONOTONIC) - ended > LINGER_NS;
+}
+
+static bool
+runs(const struct own *own)
+{
+    return load_acquire(&own->tid) && !load_acquire(&own->ended_ns);
+}
+
+/* It has left what it did, but libc finds it until the kernel does not. */
+static bool
+is_there(const struct own *own)
+{
+    int32_t tid = load_acquire(&own->tid);
+
+    return tid && !syscall(SYS_tgkill, getpid(), tid, 0);
+}
+
+/* ---- what threads say -------------------------------------------------- */
+
+void
+cpprof__own_list_expect(void)
+{
+    add_relaxed(&n_making, 1u);
+}
+
+void
+cpprof__own_list_expect_no_more(void)
+{
+    uint32_t n = load_relaxed(&n_making);
+
+    while (n && !cas_acq_rel(&n_making, &n, n - 1))
+        continue;
+}
+
+static void
+note_used(uint32_t n)
+{
+    uint32_t used = load_relaxed(&n_used);
+
+    while (used < n && !cas_acq_rel(&n_used, &used, n))
+        continue;
+}
+
+void
+cpprof__own_list_begin(bool pauses, uint32_t *wake)
+{
+    int32_t tid = own_tid();
+    unsigned i;
+
+    for (i = 0; i < OWN_MAX; i++) {
+        int32_t found = load_acquire(&owns[i].tid);
+
+        if (found && !is_over(&owns[i]))
+            continue;
+        note_used(i + 1); /* before: a child clears what is in use */
+        if (!cas_acq_rel(&owns[i].tid, &found, tid))
+            continue;
+        store_release(&owns[i].wake, wake);
+        store_release(&owns[i].pauses, pauses);
+        store_release(&owns[i].ended_ns, (uint64_t)0);
+        return;
+    }
+}
+
+void
+cpprof__own_list_end(void)
+{
+    int32_t tid = own_tid();
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (load_acquire(&owns[i].tid) == tid)
+            store_release(&owns[i].ended_ns, cpprof__now_ns(CLOCK_MONOTONIC));
+}
+
+void
+cpprof__own_list_in_child(void)
+{
+    memset(owns, 0, n_used * sizeof *owns);
+    n_used = 0;
+    n_making = 0;
+}
+
+/* ---- what is asked ----------------------------------------------------- */
+
+bool
+cpprof__is_own_thread(int32_t tid)
+{
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (load_acquire(&owns[i].tid) == tid && !is_over(&owns[i]))
+            return true;
+    return false;
+}
+
+bool
+cpprof__own_thread_runs(int32_t tid)
+{
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (load_acquire(&owns[i].tid) == tid && runs(&owns[i]))
+            return true;
+    return false;
+}
+
+uint32_t
+cpprof__own_threads(void)
+{
+    uint32_t n = 0;
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        n += runs(&owns[i]);
+    return n;
+}
+
+bool
+cpprof__own_list_is_empty(void)
+{
+    return !cpprof__own_threads() && !load_acquire(&n_making);
+}
+
+void
+cpprof__own_threads_wait_named(void)
+{
+    const struct timespec pause = {0, SETTLE_PAUSE_NS};
+    unsigned i;
+
+    for (i = 0; load_acquire(&n_making) && i < SETTLE_LOOKS; i++)
+        syscall(SYS_nanosleep, &pause, NULL);
+}
+
+bool
+cpprof__own_list_has_others(void)
+{
+    int32_t tid = own_tid();
+    bool found = false;
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        found |= load_acquire(&owns[i].tid) != tid && is_there(&owns[i]);
+    return found;
+}
+
+uint32_t
+cpprof__own_list_wake(void)
+{
+    uint32_t n = load_acquire(&n_making);
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++) {
+        uint32_t *wake = load_acquire(&owns[i].wake);
+
+        if (!load_acquire(&owns[i].pauses))
+            continue;
+        n += runs(&owns[i]) || (!is_over(&owns[i]) && is_there(&owns[i]));
+        if (wake && runs(&owns[i]))
+            cpprof__futex_wake(wake);
+    }
+    return n;
+}

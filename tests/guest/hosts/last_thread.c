@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* guest: 5. The program's last thread ends: exit handlers find the descriptors
+ * that the program has opened. */
+#include "host.h"
+#include <fcntl.h>
+
+static int mine;
+
+static void
+on_exit_(void)
+{
+    if (write(mine, "handler\n", 8) != 8)
+        _exit(17);
+}
+
+static void *
+last(void *arg)
+{
+    busy_ms(1200); /* long enough for the main thread to be gone */
+    return arg;
+}
+
+int
+main(void)
+{
+    pthread_t thread;
+
+    mine = dup(1);
+    atexit(on_exit_);
+    pthread_create(&thread, NULL, last, NULL);
+    pthread_exit(NULL);
+}
