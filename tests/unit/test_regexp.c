@@ -13,7 +13,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 struct match {
     const char *expression, *text;
@@ -131,7 +130,7 @@ escapes_and_literals_are_those_of_re2(void **state)
         {"^a{2$", "a{2", true},
         {"^a{2,3}$", "aaaa", false},
         {"^a{02}$", "a{02}", true},
-        {"(?P<n>a)(?<m>b)", "ab", true},
+        {"(?P<n>a)(?P<m>b)", "ab", true},
         {"(?U)^a+?$", "aaa", true},
         {"#(?:)a b", "#a b", true},
         {"()*(|a)+$", "", true},
@@ -208,7 +207,7 @@ what_re2_refuses_is_refused_in_its_words(void **state)
 
 /* Recursion, callouts, verbs that lift limits, look-around, back references. */
 static void
-what_only_pcre2_knows_is_refused(void **state)
+what_only_perl_knows_is_refused(void **state)
 {
     static const char *const cases[] = {
         "(?=a)",
@@ -235,7 +234,6 @@ what_only_pcre2_knows_is_refused(void **state)
         "(a)\\1",
         "\\k<n>",
         "\\g1",
-        "\\C",
         "\\K",
         "\\G",
         "\\Z",
@@ -248,6 +246,7 @@ what_only_pcre2_knows_is_refused(void **state)
         "\\o{1}",
         "[\\b]",
         "\\E",
+        "(?<n>a)",
         "(?'n'a)",
         "(?J)a",
     };
@@ -264,23 +263,19 @@ what_only_pcre2_knows_is_refused(void **state)
 /* ------------------------------------------------------------- limits ---- */
 
 static void
-expression_too_deep_or_too_large_is_refused(void **state)
+expression_too_large_is_refused_however_it_nests(void **state)
 {
-    static char deep[1000], large[300 << 10];
+    static char deep[60002], large[4 << 20];
     struct cpprof_error error = {0};
     struct cpprof__regexp *r = NULL;
 
-    memset(deep, '(', 400);
-    deep[400] = 'a';
-    memset(deep + 401, ')', 400);
+    memset(deep, '(', 30000);
+    deep[30000] = 'a';
+    memset(deep + 30001, ')', 30000);
     assert_int_equal(cpprof__regexp_make(deep, "x", &r, NULL), CPPROF_OK);
+    assert_true(cpprof__regexp_matches(r, "ba", 2));
+    assert_false(cpprof__regexp_matches(r, "bb", 2));
     cpprof__regexp_free(r);
-    memset(deep, '(', 401);
-    deep[401] = 'a';
-    memset(deep + 402, ')', 401);
-    assert_int_equal(cpprof__regexp_make(deep, "x", &r, &error),
-                     CPPROF_BAD_DATA);
-    assert_non_null(strstr(error.text, "expression nests too deeply"));
     memset(large, 'a', sizeof large - 1);
     assert_int_equal(cpprof__regexp_make(large, "x", &r, &error),
                      CPPROF_BAD_DATA);
@@ -291,59 +286,34 @@ expression_too_deep_or_too_large_is_refused(void **state)
         CPPROF_BAD_DATA);
 }
 
-static double
-now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-/* Also over many names, each of which would be given up. */
+/* Each would take for ever where a matcher goes back. */
 static void
-expression_that_would_hang_is_given_up_soon(void **state)
+expression_with_many_ways_is_answered_for_each_name(void **state)
 {
-    static const char *const cases[] = {"(a*)*[bc]", "(a|a)*[cd]",
-                                        "^(a|b|ab)*[cd]$",
-                                        "(.*)(.*)(.*)(.*)(.*)[xy]"};
+    static const struct {
+        const char *expression;
+        bool matches;
+    } cases[] = {{"(a*)*[bc]", false},
+                 {"(a|a)*[cd]", false},
+                 {"^(a|b|ab)*[cd]$", false},
+                 {"(.*)(.*)(.*)(.*)(.*)[xy]", false},
+                 {"^(a+)+$", true}};
     static char text[10000];
     size_t i, j;
 
-    for (i = 0; i < sizeof text; i++)
-        text[i] = 'a';
+    memset(text, 'a', sizeof text);
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        double start = now();
         struct cpprof__regexp *r = NULL;
 
-        assert_int_equal(cpprof__regexp_make(cases[i], "focus", &r, NULL),
-                         CPPROF_OK);
-        for (j = 0; j < 1000; j++)
-            cpprof__regexp_matches(r, text, sizeof text - j);
-        assert_int_equal(cpprof__regexp_status(r, NULL), CPPROF_LIMIT);
-        assert_true(now() - start < 1);
+        assert_int_equal(
+            cpprof__regexp_make(cases[i].expression, "focus", &r, NULL),
+            CPPROF_OK);
+        for (j = 0; j < 100; j++)
+            assert_int_equal(cpprof__regexp_matches(r, text, sizeof text - j),
+                             cases[i].matches);
+        assert_int_equal(cpprof__regexp_status(r, NULL), CPPROF_OK);
         cpprof__regexp_free(r);
     }
-}
-
-/* PCRE2 counts no steps in a loop that gives nothing back. */
-static void
-long_text_without_steps_is_given_up_when_its_time_is_over(void **state)
-{
-    size_t n = 4 << 20;
-    char *text = malloc(n);
-    double start = now();
-    struct cpprof__regexp *r = NULL;
-
-    assert_non_null(text);
-    memset(text, 'x', n);
-    assert_int_equal(cpprof__regexp_make("x*y", "focus", &r, NULL), CPPROF_OK);
-    cpprof__regexp_limit(r, 50000000, 0);
-    assert_false(cpprof__regexp_matches(r, text, n));
-    assert_int_equal(cpprof__regexp_status(r, NULL), CPPROF_LIMIT);
-    assert_true(now() - start < 5);
-    cpprof__regexp_free(r);
-    free(text);
 }
 
 static void
@@ -364,24 +334,6 @@ long_text_matches_wherever_it_begins(void **state)
     cpprof__regexp_free(r);
 }
 
-static void
-hard_texts_are_few(void **state)
-{
-    static const char text[] = "aaaaaaaaaaaaaaaaax"; /* some 100 000 steps */
-    struct cpprof__regexp *r = NULL;
-    size_t i;
-
-    assert_int_equal(cpprof__regexp_make("^(a|a)*$", "focus", &r, NULL),
-                     CPPROF_OK);
-    for (i = 0; i < 10; i++)
-        assert_false(cpprof__regexp_matches(r, text, sizeof text - 1));
-    assert_int_equal(cpprof__regexp_status(r, NULL), CPPROF_OK);
-    for (i = 0; i < 100; i++)
-        assert_false(cpprof__regexp_matches(r, text, sizeof text - 1));
-    assert_int_equal(cpprof__regexp_status(r, NULL), CPPROF_LIMIT);
-    cpprof__regexp_free(r);
-}
-
 int
 main(void)
 {
@@ -392,13 +344,10 @@ main(void)
         cmocka_unit_test(escapes_and_literals_are_those_of_re2),
         cmocka_unit_test(bytes_that_are_not_utf8_are_matched),
         cmocka_unit_test(what_re2_refuses_is_refused_in_its_words),
-        cmocka_unit_test(what_only_pcre2_knows_is_refused),
-        cmocka_unit_test(expression_too_deep_or_too_large_is_refused),
-        cmocka_unit_test(expression_that_would_hang_is_given_up_soon),
-        cmocka_unit_test(
-            long_text_without_steps_is_given_up_when_its_time_is_over),
+        cmocka_unit_test(what_only_perl_knows_is_refused),
+        cmocka_unit_test(expression_too_large_is_refused_however_it_nests),
+        cmocka_unit_test(expression_with_many_ways_is_answered_for_each_name),
         cmocka_unit_test(long_text_matches_wherever_it_begins),
-        cmocka_unit_test(hard_texts_are_few),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -3,13 +3,12 @@
  * Changing profiles: filter, prune, aggregate, scale, label, compare, merge.
  *
  * Every call works in place and leaves a profile that pprof_check()
- * finds whole. Expressions are regular expressions in RE2's syntax, matched
- * by PCRE2 (docs/profile.md says what differs) with a limit on the work, so
- * that none can hang the program; NULL or "" stands for none. A profile is
- * unchanged when an expression does not compile, or takes too long.
+ * finds whole. Expressions are regular expressions of RE2, which matches them
+ * in linear time, so that none can hang the program; NULL or "" stands for
+ * none. A profile is unchanged when an expression does not compile.
  *
  * Errors that all calls with an expression have: CPPROF_BAD_DATA "parsing WHAT
- * regexp: ...", CPPROF_LIMIT (matching takes too long), CPPROF_NOMEM.
+ * regexp: ...", CPPROF_NOMEM.
  *
  * Source: github.com/google/pprof/profile/.
  */
@@ -244,8 +243,8 @@ pprof_add_comment(struct pprof_profile *profile, const char *text,
  * caller of a function that matches drop_frames and not keep_frames. Frames
  * of the root side that no other frame calls stay.
  *
- * Errors:  CPPROF_BAD_DATA (not a regular expression), CPPROF_LIMIT (matching
- *          takes too long), CPPROF_NOMEM. The profile is then unchanged.
+ * Errors:  CPPROF_BAD_DATA (not a regular expression), CPPROF_NOMEM. The
+ *          profile is then unchanged.
  * Safety:  OBJ.
  * Source:  profile.RemoveUninteresting.
  */

@@ -133,9 +133,8 @@ struct pprof_report_options {
  * Units:   of the sample type, scaled as options->unit says; RAW and PROTO as
  *          they are in the profile.
  * Errors:  CPPROF_INVALID (an option), CPPROF_BAD_DATA (a regular expression,
- *          a sample type the profile does not have), CPPROF_LIMIT (a regular
- *          expression takes too long), CPPROF_SYSTEM (a write failed),
- *          CPPROF_NOMEM.
+ *          a sample type the profile does not have), CPPROF_SYSTEM (a write
+ *          failed), CPPROF_NOMEM.
  * Owner:   the writer is closed by this call, whatever happens.
  * Safety:  OBJ. Reads TZ for the time in the heading.
  * Source:  internal/report, internal/graph, internal/driver.

@@ -2,7 +2,7 @@
 /*
  * Leaving out samples, frames and labels. Each call changes the profile in
  * place, but first matches whatever it has to match, so that a profile is
- * unchanged when that fails: CPPROF_LIMIT, CPPROF_NOMEM.
+ * unchanged when that fails: CPPROF_NOMEM.
  *
  * Source: profile/filter.go, profile/prune.go, internal/driver/driver_focus.go,
  * internal/driver/tagroot.go.

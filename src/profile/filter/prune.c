@@ -205,10 +205,9 @@ pprof_prune(struct pprof_profile *p, const char *drop_text,
 
     if (!drop_text || !*drop_text)
         return CPPROF_OK;
-    status = cpprof__regexp_make_whole(drop_text, "drop_frames", &drop, error);
+    status = cpprof__regexp_make_whole(drop_text, &drop, error);
     if (status == CPPROF_OK && keep_text && *keep_text)
-        status =
-            cpprof__regexp_make_whole(keep_text, "keep_frames", &keep, error);
+        status = cpprof__regexp_make_whole(keep_text, &keep, error);
     if (status == CPPROF_OK)
         status = prune(p, drop, keep, false, error);
     cpprof__regexp_free(drop);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regular expressions as users of pprof write them: RE2's (regexp_syntax.h),
- * matched by PCRE2 with a limit on the work, so that no expression can hang the
- * program. A text may be any bytes; one that is not UTF-8 counts as U+FFFD.
- * docs/profile.md says what still differs from RE2.
+ * Regular expressions as users of pprof write them, matched by RE2 in linear
+ * time. A text may be any bytes; one that is not UTF-8 counts as U+FFFD.
+ * docs/profile.md says what differs from Go's.
  */
 #ifndef PROFILE_REGEXP_H
 #define PROFILE_REGEXP_H
@@ -24,14 +23,9 @@ enum cpprof_status
 cpprof__regexp_make(const char *expression, const char *what,
                     struct cpprof__regexp **regexp, struct cpprof_error *error);
 enum cpprof_status
-cpprof__regexp_make_whole(const char *expression, const char *what,
+cpprof__regexp_make_whole(const char *expression,
                           struct cpprof__regexp **regexp,
                           struct cpprof_error *error);
-/* Let all matches together take this long: so much at once, and so much for
- * each byte that is matched. */
-void
-cpprof__regexp_limit(struct cpprof__regexp *regexp, int64_t most_ns,
-                     int64_t ns_per_byte);
 void
 cpprof__regexp_free(struct cpprof__regexp *regexp);
 
@@ -47,7 +41,7 @@ cpprof__regexp_matches_string(struct cpprof__regexp *regexp,
                               const struct cpprof__strings *strings,
                               uint32_t string);
 
-/* What went wrong while matching; CPPROF_OK when nothing did, or for NULL. */
+/* CPPROF_NOMEM when memory ran out while matching; else, and for NULL, OK. */
 enum cpprof_status
 cpprof__regexp_status(const struct cpprof__regexp *regexp,
                       struct cpprof_error *error);
