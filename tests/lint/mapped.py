@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""What the loader has to do with libcpprof.so at each start of a program: two
+segments, of less than 2 MB together, small variables side by side so that few
+pages are written to, and nothing bound later or writable that need not be.
+
+    mapped.py LIBRARY
+    mapped.py --self-test
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+PAGE = 4096
+SEGMENTS_MAX = 2
+BYTES_MAX = 2 << 20
+SMALL = 8      # bytes: numbers and pointers
+PAGES_MAX = 2  # that those which begin as 0 lie on
+
+
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True,
+                          check=True).stdout
+
+
+def segments(library):
+    """(type, address, bytes in memory) of each."""
+    rows = (line.split() for line in output("readelf", "-lW", library)
+            .split("\n"))
+    return [(row[0], int(row[2], 16), int(row[5], 16)) for row in rows
+            if len(row) > 6 and row[2].startswith("0x")]
+
+
+def small_pages(library):
+    """The pages that small variables lie on, in .bss."""
+    bss = re.search(r" \.bss +NOBITS +(\w+) \w+ (\w+)",
+                    output("readelf", "-SW", library))
+    first = int(bss[1], 16)
+    limit = first + int(bss[2], 16)
+    found = re.findall(r"^(\w+) (\w+) [bB] ", output("nm", "-S", library), re.M)
+    return {int(at, 16) // PAGE for at, size in found
+            if int(size, 16) <= SMALL and first <= int(at, 16) < limit}
+
+
+def faults(library):
+    rows = segments(library)
+    loads = [(at, n) for kind, at, n in rows if kind == "LOAD"]
+    n_bytes = sum((at + n + PAGE - 1) // PAGE * PAGE - at // PAGE * PAGE
+                  for at, n in loads)
+    n_pages = len(small_pages(library))
+
+    if len(loads) > SEGMENTS_MAX:
+        yield "%d segments, %d at most" % (len(loads), SEGMENTS_MAX)
+    if n_bytes >= BYTES_MAX:
+        yield "%d bytes of address space, less than %d" % (n_bytes, BYTES_MAX)
+    if not any(kind == "GNU_RELRO" for kind, _, _ in rows):
+        yield "addresses stay writable: no GNU_RELRO"
+    if "BIND_NOW" not in output("readelf", "-dW", library):
+        yield "names are bound when they are called: no BIND_NOW"
+    if n_pages > PAGES_MAX:
+        yield ("variables of %d bytes and less lie on %d pages, %d at most"
+               % (SMALL, n_pages, PAGES_MAX))
+
+
+SOURCE = """
+char large[%d];
+int a;
+char b[10000];
+int c;
+char d[10000];
+int e;
+char f[10000];
+int g;
+int *reason(void);
+int *reason(void) { return &a + c + e + g + large[0] + b[0] + d[0] + f[0]; }
+"""
+
+
+def self_test():
+    good = ["-Wl,-z,noseparate-code", "-Wl,-z,now", "-fdata-sections",
+            "-Wl,--sort-section=alignment"]
+    with tempfile.TemporaryDirectory() as folder:
+        for wrong, n, change in (
+                ([], 1, lambda words: words),
+                (["segments"], 1,
+                 lambda words: ["-Wl,-z,separate-code"] + words[1:]),
+                (["bytes of"], 2 << 20, lambda words: words),
+                (["GNU_RELRO"], 1, lambda words: words + ["-Wl,-z,norelro"]),
+                (["BIND_NOW"], 1, lambda words: words + ["-Wl,-z,lazy"]),
+                (["pages"], 1, lambda words: words[:2])):
+            source = os.path.join(folder, "x.c")
+            library = os.path.join(folder, "x.so")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(SOURCE % n)
+            subprocess.run(["cc", "-shared", "-fPIC", "-fno-common", source,
+                            "-o", library] + change(good), check=True)
+            found = list(faults(library))
+            if len(found) != len(wrong) or any(
+                    word not in text for word, text in zip(wrong, found)):
+                return "%r was found, not %r" % (found, wrong)
+    return None
+
+
+def main():
+    if sys.argv[1] == "--self-test":
+        failed = self_test()
+        if failed:
+            sys.exit(failed)
+        return
+    found = list(faults(sys.argv[1]))
+    if found:
+        sys.exit("\n".join("%s: %s" % (sys.argv[1], text) for text in found))
+
+
+main()
