@@ -105,6 +105,21 @@ cpprof__syscall(long number, long a, long b, long c, long d, long e, long f)
     return x0;
 }
 
+/* It always can be read: tpidr_el0. */
+static inline bool
+cpprof__has_thread_pointer_insn(unsigned long hwcap2)
+{
+    (void)hwcap2;
+    return true;
+}
+
+static inline uintptr_t
+cpprof__thread_pointer(bool has_insn)
+{
+    (void)has_insn;
+    return (uintptr_t)__builtin_thread_pointer();
+}
+
 /* How far sp is below fp after a prologue like this. Always unknown: on AArch64
  * frames are found from sp wherever possible. */
 #define CPPROF__PROLOGUE_BYTES 4

@@ -8,9 +8,11 @@
 #ifndef ARCH_X86_64_H
 #define ARCH_X86_64_H
 
+#include <asm/prctl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 
 /* DWARF register numbers. */
@@ -109,6 +111,28 @@ cpprof__syscall(long number, long a, long b, long c, long d, long e, long f)
                        "r"(r9)
                      : "rcx", "r11", "memory");
     return result;
+}
+
+/* May programs read the thread pointer by an instruction? HWCAP2_FSGSBASE. */
+static inline bool
+cpprof__has_thread_pointer_insn(unsigned long hwcap2)
+{
+    return hwcap2 & 2;
+}
+
+/* The thread pointer, as it is in the register. __builtin_thread_pointer()
+ * reads it from memory that it points at. */
+static inline uintptr_t
+cpprof__thread_pointer(bool has_insn)
+{
+    uintptr_t pointer = 0;
+
+    if (has_insn)
+        __asm__ volatile("rdfsbase %0" : "=r"(pointer));
+    else
+        cpprof__syscall(SYS_arch_prctl, ARCH_GET_FS, (long)&pointer, 0, 0, 0,
+                        0);
+    return pointer;
 }
 
 /* Is this the instruction that enters the kernel? syscall: 0f 05. */

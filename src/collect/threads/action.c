@@ -15,10 +15,12 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/sample/handler.h"
 #include "collect/signal/sample/sampler.h"
+#include "collect/signal/sample/thread_pointer.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -99,6 +101,7 @@ cpprof__action_install(void)
 
     if (failed || ours.handler == cpprof__on_signal || is_in_front(&ours))
         return failed;
+    cpprof__thread_pointer_learn(getauxval(AT_HWCAP2));
     store_release(&cpprof__libc_handler, ours.handler);
     ours.handler = cpprof__on_signal;
     ours.flags |= SA_SIGINFO | SA_RESTART | SA_ONSTACK; /* and its restorer */

@@ -339,6 +339,14 @@ note_self(struct cpprof__dump_slot *slot)
     store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
+static void
+finish_unwalked(struct cpprof__dump_slot *slot, uint64_t sequence,
+                uintptr_t why)
+{
+    finish(slot, sequence, 0, 0,
+           cpprof__tree_add(load_acquire(&cpprof__dump_tree), &why, 1));
+}
+
 /* Answer a question. The slot stays TAKEN until the answer is there, now or
  * later. A dump of all threads does not wait for scripts. */
 static void
@@ -346,14 +354,17 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
        uint64_t sequence, const void *context)
 {
     uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), waited;
-    uintptr_t no_room = CPPROF__FRAME_NO_ROOM;
     enum cpprof__interp_result result;
     struct buffer *p;
 
+    if (!context) {
+        store_relaxed(&slot->self, NULL);
+        finish_unwalked(slot, sequence, CPPROF__FRAME_NO_LIBC);
+        return;
+    }
     if (!cpprof__signal_has_room(context)) {
         note_self(slot);
-        finish(slot, sequence, 0, 0,
-               cpprof__tree_add(load_acquire(&cpprof__dump_tree), &no_room, 1));
+        finish_unwalked(slot, sequence, CPPROF__FRAME_NO_ROOM);
         return;
     }
     p = take_buffer();

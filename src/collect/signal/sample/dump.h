@@ -107,7 +107,8 @@ cpprof__dump_wait(const struct cpprof__dump_slot *slot);
 bool
 cpprof__dump_give_up(struct cpprof__dump_slot *slot);
 
-/* The handler's part. Safety: AS. */
+/* The handler's part; context is NULL on a thread without libc's thread-local
+ * storage. Safety: AS. */
 void
 cpprof__dump_answer(const siginfo_t *info, const void *context);
 

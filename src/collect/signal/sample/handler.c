@@ -14,8 +14,12 @@
  * counts ticks that came, `precharged_ticks` those that the scan has charged
  * without a sample; the handler subtracts them from its weight.
  *
+ * A thread of a bare clone() may have no thread-local storage of libc's, or
+ * another: its tick is counted and nothing else, without touching any.
+ *
  * Invariants: everything here is async-signal-safe and keeps errno; a slot is
- * used by one handler at a time (`busy`).
+ * used by one handler at a time (`busy`); nothing thread-local, errno included,
+ * is touched before the thread is known to be one of libc's.
  */
 #include "collect/signal/sample/handler.h"
 
@@ -24,7 +28,9 @@
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/sample/dump.h"
 #include "collect/signal/sample/sampler.h"
+#include "collect/signal/sample/thread_pointer.h"
 #include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/unwind/stack_view.h"
 
 #include <errno.h>
@@ -62,12 +68,15 @@ running_thread(uint32_t generation, int32_t fd)
 
 static struct cpprof__thread *
 sampled_thread(enum cpprof__signal_source source, const siginfo_t *info,
-               uint32_t generation)
+               const void *context, uint32_t generation)
 {
     uint64_t value = (uint64_t)info->si_value.sival_ptr;
     struct cpprof__thread *t;
 
-    if (source != CPPROF__FROM_TIMER)
+    if (source != CPPROF__FROM_TIMER && !context)
+        t = cpprof__thread_of_tid(
+            (int32_t)cpprof__syscall(SYS_gettid, 0, 0, 0, 0, 0, 0));
+    else if (source != CPPROF__FROM_TIMER)
         t = running_thread(generation,
                            source == CPPROF__FROM_PERF ? info->si_fd : -1);
     else if ((uint16_t)(value >> 24) == (uint16_t)generation)
@@ -88,7 +97,8 @@ end_perf_phase(const struct cpprof__thread *t, const siginfo_t *info)
     int32_t fd = load_relaxed(&t->perf_fd);
 
     if (info->si_fd == fd)
-        syscall(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, &period);
+        cpprof__syscall(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period, 0,
+                        0, 0);
 }
 
 /* An event stops when it has sent its signal, so that there is never more than
@@ -99,7 +109,7 @@ let_perf_go_on(const struct cpprof__thread *t, const siginfo_t *info)
     int32_t fd = load_relaxed(&t->perf_fd);
 
     if (info->si_fd == fd)
-        syscall(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
+        cpprof__syscall(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1, 0, 0, 0);
 }
 
 /*
@@ -227,14 +237,29 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
 
 static void
 push_made_up(struct cpprof__ring *ring, const struct cpprof__thread *t,
-             uint64_t weight)
+             uint64_t weight, enum cpprof__own_frame why)
 {
-    const uintptr_t pcs[2] = {CPPROF__FRAME_NO_ROOM, t->start};
+    const uintptr_t pcs[2] = {why, t->start};
+    uintptr_t labels =
+        why == CPPROF__FRAME_NO_LIBC ? 0 : cpprof__sampler_labels();
 
-    cpprof__sampler_push(ring, weight, CPPROF__UNWIND_ROOT,
-                         cpprof__sampler_labels(), pcs, t->start ? 2 : 1);
+    cpprof__sampler_push(ring, weight, CPPROF__UNWIND_ROOT, labels, pcs,
+                         t->start ? 2 : 1);
 }
 
+static void
+take_sample(struct cpprof__ring *ring, struct cpprof__thread *t,
+            uint64_t weight, const void *context)
+{
+    if (!context)
+        push_made_up(ring, t, weight, CPPROF__FRAME_NO_LIBC);
+    else if (!cpprof__signal_has_room(context))
+        push_made_up(ring, t, weight, CPPROF__FRAME_NO_ROOM);
+    else
+        sample(ring, t, weight, context);
+}
+
+/* context: NULL for a thread without libc's storage. */
 static void
 tick(enum cpprof__signal_source source, const siginfo_t *info,
      const void *context)
@@ -245,7 +270,8 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
 
     if (!ring)
         return;
-    t = sampled_thread(source, info, load_relaxed(&cpprof__sampler.generation));
+    t = sampled_thread(source, info, context,
+                       load_relaxed(&cpprof__sampler.generation));
     if (!t)
         return;
     if (source == CPPROF__FROM_PERF)
@@ -258,10 +284,8 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
     weight = ticks(source, info, t);
     store_relaxed(&t->delivered, load_relaxed(&t->delivered) + weight);
     weight = without_precharged(t, weight);
-    if (weight && cpprof__signal_has_room(context))
-        sample(ring, t, weight, context);
-    else if (weight)
-        push_made_up(ring, t, weight);
+    if (weight)
+        take_sample(ring, t, weight, context);
     store_release(&t->busy, 0);
 }
 
@@ -275,12 +299,21 @@ pass_on(int signo, siginfo_t *info, void *context)
         libc_handler(signo, info, context);
 }
 
-void
-cpprof__on_signal(int signo, siginfo_t *info, void *context)
+static void
+count_tick(enum cpprof__signal_source source, const siginfo_t *info,
+           const void *context)
+{
+    __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+    tick(source, info, context);
+    __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static void
+answer(enum cpprof__signal_source source, const siginfo_t *info,
+       const void *context)
 {
     void (*script_tick)(uint64_t value);
     int saved_errno = errno;
-    enum cpprof__signal_source source = cpprof__signal_source(info);
 
     if (source == CPPROF__FROM_QUESTION) {
         cpprof__dump_answer(info, context);
@@ -288,12 +321,30 @@ cpprof__on_signal(int signo, siginfo_t *info, void *context)
         script_tick = load_acquire(&cpprof__script_tick);
         if (script_tick)
             script_tick((uint64_t)info->si_value.sival_ptr);
-    } else if (source == CPPROF__FROM_OTHERS) {
-        pass_on(signo, info, context);
     } else {
-        __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
-        tick(source, info, context);
-        __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+        count_tick(source, info, context);
     }
     errno = saved_errno;
+}
+
+static void
+answer_without_libc(enum cpprof__signal_source source, const siginfo_t *info)
+{
+    if (source == CPPROF__FROM_QUESTION)
+        cpprof__dump_answer(info, NULL);
+    else if (source != CPPROF__FROM_SCRIPT)
+        count_tick(source, info, NULL);
+}
+
+void
+cpprof__on_signal(int signo, siginfo_t *info, void *context)
+{
+    enum cpprof__signal_source source = cpprof__signal_source(info);
+
+    if (source == CPPROF__FROM_OTHERS)
+        pass_on(signo, info, context);
+    else if (cpprof__thread_pointer_is_libcs())
+        answer(source, info, context);
+    else
+        answer_without_libc(source, info);
 }

@@ -25,6 +25,9 @@ enum cpprof__own_frame {
                                * that would overrun it */
     CPPROF__FRAME_NO_SCRIPT,  /* "[script not read]": where its frames would be;
                                * too many stacks were read at once */
+    CPPROF__FRAME_NO_LIBC,    /* "[thread without libc]": a bare clone() with a
+                               * thread pointer that is not libc's, whose stack
+                               * is not walked */
     CPPROF__FRAME_END = 16
 };
 
