@@ -131,6 +131,7 @@
     X(PROCESS, _Exit)                                                          \
     X(UNLOAD, dlclose)                                                         \
     CPPROF__LIMIT_NAMES(X)                                                     \
+    X(PROCESS, sigaltstack)                                                    \
     X(PROCESS, setsid)                                                         \
     X(PROCESS, daemon)                                                         \
     X(PROCESS, setuid)                                                         \

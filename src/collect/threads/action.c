@@ -7,7 +7,8 @@
  * before if there was none.
  *
  * Invariants: once installed ours stays, so a late signal is recognised and
- * ignored; it has libc's restorer and flags.
+ * ignored; it has libc's restorer and flags, but for SA_ONSTACK once
+ * `makes_coroutines` is set, whichever comes first.
  */
 #include "collect/threads/action.h"
 
@@ -33,6 +34,7 @@ struct kernel_action {
 };
 
 static bool is_installed;
+static bool makes_coroutines; /* on alternate stacks; for good */
 
 #ifdef __SANITIZE_THREAD__
 int
@@ -45,12 +47,17 @@ cpprof__action_install(void)
     store_release(&is_installed, true);
     return sigaction(CPPROF__SIGNAL, &ours, NULL) ? errno : 0;
 }
+
+void
+cpprof__action_before_alternate_stack(void)
+{
+}
 #else
 static int
-swap_action(const struct kernel_action *action, struct kernel_action *old)
+swap_action(int signo, const struct kernel_action *action,
+            struct kernel_action *old)
 {
-    return syscall(SYS_rt_sigaction, CPPROF__SIGNAL, action, old,
-                   sizeof old->mask)
+    return syscall(SYS_rt_sigaction, signo, action, old, sizeof old->mask)
                ? errno
                : 0;
 }
@@ -75,6 +82,19 @@ is_in_front(const struct kernel_action *action)
     return behind && action->handler != behind;
 }
 
+/* Ours, without the alternate stack. */
+static void
+leave_alternate_stacks(void)
+{
+    struct kernel_action now;
+
+    if (swap_action(CPPROF__SIGNAL, NULL, &now) ||
+        now.handler != cpprof__on_signal)
+        return;
+    now.flags &= ~(unsigned long)SA_ONSTACK;
+    swap_action(CPPROF__SIGNAL, &now, NULL);
+}
+
 static void
 nothing(void *unused)
 {
@@ -84,12 +104,12 @@ nothing(void *unused)
 static int
 find_libcs(struct kernel_action *now)
 {
-    int failed = swap_action(NULL, now);
+    int failed = swap_action(CPPROF__SIGNAL, NULL, now);
 
     if (failed || is_libcs(now))
         return failed;
     cpprof__own_thread_run(nothing, NULL);
-    failed = swap_action(NULL, now);
+    failed = swap_action(CPPROF__SIGNAL, NULL, now);
     return failed || is_libcs(now) ? failed : ENOTSUP;
 }
 
@@ -108,10 +128,45 @@ cpprof__action_install(void)
     /* All of them: that of a thread's cancellation, which sigfillset() leaves
      * out, would unwind out of the handler. */
     ours.mask = UINT64_MAX;
-    failed = swap_action(&ours, NULL);
+    failed = swap_action(CPPROF__SIGNAL, &ours, NULL);
+    if (!failed && load_acquire(&makes_coroutines))
+        leave_alternate_stacks();
     if (!failed)
         store_release(&is_installed, true);
     return failed;
+}
+
+/* ---- alternate stacks -------------------------------------------------- */
+
+/* Signals that come of what a thread does, for which alternate stacks are
+ * usually there. Who blocks one of them blocks all. */
+#define BIT(signo) (1ull << ((signo)-1))
+#define OF_FAULTS  (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE))
+
+void
+cpprof__action_before_alternate_stack(void)
+{
+    uint64_t blocked = 0;
+    int signo;
+
+    if (load_acquire(&makes_coroutines) ||
+        syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked,
+                sizeof blocked) ||
+        blocked & OF_FAULTS)
+        return;
+    for (; blocked; blocked &= blocked - 1) {
+        struct kernel_action action;
+
+        signo = __builtin_ctzll(blocked) + 1;
+        if (signo != CPPROF__SIGNAL && !swap_action(signo, NULL, &action) &&
+            action.handler != (void *)SIG_DFL &&
+            action.handler != (void *)SIG_IGN && action.flags & SA_ONSTACK)
+            break;
+    }
+    if (!blocked)
+        return;
+    store_release(&makes_coroutines, true);
+    leave_alternate_stacks();
 }
 #endif
 
