@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    3
+#define CPPROF__SYMBOLIZER_ABI    4
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -26,6 +26,8 @@ struct cpprof__frame {
     int64_t column;          /* 0: unknown */
     uint64_t entry;          /* pc of the first byte of the physical function,
                               * the same in all frames; 0: unknown */
+    bool is_stand_in;        /* name is made of the function's address, or is
+                              * concluded: it gives way to a true one */
 };
 
 struct cpprof__symbolizer_options {

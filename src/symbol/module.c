@@ -4,7 +4,8 @@
  * address is asked for, and answers from them.
  *
  * An answer comes from the first of these that has one: inlined frames out of
- * DWARF, the symbol table, DWARF's functions, the PLT. The image is opened by
+ * DWARF, the symbol table, DWARF's functions, the PLT, and the frame table,
+ * which says where functions are but not their names. The image is opened by
  * its path if the build id there is the right one. Otherwise it is opened from
  * /proc, where the kernel keeps the file that runs even after it was replaced.
  *
@@ -15,6 +16,7 @@
 #include "symbol/module.h"
 #include <cpprof/object.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +238,8 @@ open_module(struct cpprof__module *module,
     if (module->image.elf)
         module->segments =
             cpprof__elf_segments(&module->image, &module->n_segments);
+    if (module->image.elf && strcmp(module->path, "[vdso]") != 0)
+        cpprof__frame_table_open(&module->frame_table, &module->image);
     open_units(module, open_symbols(module));
 }
 
@@ -244,6 +248,7 @@ cpprof__module_close(struct cpprof__module *module)
 {
     cpprof__scopes_free(&module->scopes);
     cpprof__units_close(&module->units);
+    cpprof__frame_table_free(&module->frame_table);
     cpprof__symbols_free(&module->symbols);
     cpprof__ranges_free(&module->code);
     free(module->segments);
@@ -316,6 +321,23 @@ resolve_plt(struct cpprof__module *module, struct cpprof__names *names,
     return frame->name && frame->system_name;
 }
 
+/* "[IMAGE+0xADDRESS]" of a function that has no name. */
+static const char *
+add_stand_in(const struct cpprof__module *module, struct cpprof__names *names,
+             uint64_t address)
+{
+    const char *slash = strrchr(module->path, '/');
+    struct cpprof__buffer text = {0};
+    const char *name = NULL;
+
+    cpprof__buffer_printf(&text, "[%s+0x%" PRIx64 "]",
+                          slash ? slash + 1 : module->path, address);
+    if (!text.failed)
+        name = cpprof__names_add(names, (char *)text.data, text.n);
+    cpprof__buffer_free(&text);
+    return name;
+}
+
 /* A question to a module, as one argument for cpprof__without_exit(). */
 struct question {
     struct cpprof__module *module;
@@ -325,8 +347,36 @@ struct question {
     uint64_t pc;
     struct cpprof__frame *frames;
     size_t max;
-    size_t n; /* the answer */
+    size_t n;       /* the answer */
+    uint64_t start; /* if it is the frame table's: of the piece */
 };
+
+/* The function at address by the frame table. */
+static size_t
+resolve_piece(struct question *q, uint64_t address)
+{
+    struct cpprof__module *module = q->module;
+    struct cpprof__frame *frame = q->frames;
+    struct cpprof__piece piece;
+    const char *name;
+    bool is_part;
+
+    if (!cpprof__frame_table_find(&module->frame_table, address, &piece))
+        return 0;
+    is_part = piece.function != piece.start;
+    name = cpprof__symbols_at(&module->symbols, piece.function, is_part);
+    if (!name)
+        name = cpprof__start_name(&module->frame_table, piece.function);
+    *frame = (struct cpprof__frame){0};
+    if (name && !cpprof__frame_of_symbol(q->names, name, frame))
+        return 0;
+    if (!name)
+        frame->name = frame->system_name =
+            add_stand_in(module, q->names, piece.function);
+    frame->is_stand_in = !name || is_part;
+    q->start = piece.start;
+    return frame->name != NULL;
+}
 
 static size_t
 resolve_address(struct question *q, uint64_t address)
@@ -348,7 +398,7 @@ resolve_address(struct question *q, uint64_t address)
         n = cpprof__frames_find_function(&source, address, q->frames);
     if (!n)
         n = resolve_plt(module, q->names, address, q->frames);
-    return n;
+    return n ? n : resolve_piece(q, address);
 }
 
 /* Where the function that covers address starts, or where the piece of it does
@@ -357,7 +407,7 @@ static uint64_t
 start_of(struct cpprof__module *module, uint64_t address)
 {
     const struct cpprof__range *range =
-        cpprof__ranges_find(&module->symbols.ranges, address);
+        cpprof__symbols_range(&module->symbols, address);
     struct cpprof__unit *unit;
 
     if (range)
@@ -370,7 +420,9 @@ start_of(struct cpprof__module *module, uint64_t address)
 static void
 set_entry(struct question *q, uint64_t address)
 {
-    uint64_t start = q->n ? start_of(q->module, address) : 0;
+    uint64_t start = q->start ? q->start
+                     : q->n   ? start_of(q->module, address)
+                              : 0;
     size_t i;
 
     for (i = 0; i < q->n; i++)
@@ -399,7 +451,8 @@ cpprof__module_resolve(struct cpprof__module *module,
                        const struct cpprof__symbolizer_mapping *mapping,
                        uint64_t pc, struct cpprof__frame *frames, size_t max)
 {
-    struct question q = {module, options, names, mapping, pc, frames, max, 0};
+    struct question q = {module, options, names, mapping,
+                         pc,     frames,  max,   .n = 0};
 
     if (module->is_broken)
         return 0;

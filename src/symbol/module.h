@@ -12,6 +12,7 @@
 #include "symbol/dwarf/scopes.h"
 #include "symbol/dwarf/units.h"
 #include "symbol/elf/debug_file.h"
+#include "symbol/elf/frame_table.h"
 #include "symbol/elf/symbols.h"
 
 /* Zero bytes with path and build_id set is a module that is not open yet. */
@@ -33,6 +34,7 @@ struct cpprof__module {
     uint64_t text_start; /* page of the code's first byte, if image is gone */
     struct cpprof__ranges code;
     struct cpprof__symbols symbols;
+    struct cpprof__frame_table frame_table; /* of image */
     struct cpprof__units units;
     struct cpprof__scopes scopes;
 };

@@ -14,6 +14,7 @@
 #include "profile/model/check.h"
 #include "profile/model/make.h"
 #include "profile/model/path.h"
+#include "profile/model/stand_ins.h"
 #include "symbolize/image.h"
 #include "symbolize/lookup.h"
 #include "symbolize/warn.h"
@@ -26,9 +27,15 @@
 
 #define DEBUG_FOLDER "/usr/lib/debug/.build-id"
 
+/* What says that a mapping needs no names any more. */
+#define HAS_NAMES                                                              \
+    (PPROF_HAS_FUNCTIONS | PPROF_HAS_FILENAMES | PPROF_HAS_LINE_NUMBERS)
+#define HAS_ALL (HAS_NAMES | PPROF_HAS_INLINE_FRAMES)
+
 /* A mapping of the profile. */
 struct source {
     bool is_used; /* by a location */
+    bool has_stand_ins;
     bool is_open;
     size_t number; /* of the lookup */
     struct cpprof__mapped_range range;
@@ -117,12 +124,9 @@ static bool
 is_wanted(struct work *w, size_t mapping)
 {
     const struct pprof_mapping *m = &w->p->mappings.at[mapping];
-    const uint32_t known =
-        PPROF_HAS_FUNCTIONS | PPROF_HAS_FILENAMES | PPROF_HAS_LINE_NUMBERS;
-
     if (!w->sources[mapping].is_used)
         return false;
-    if (!(w->flags & PPROF_SYMBOLIZE_FORCE) && m->flags & known)
+    if (!(w->flags & PPROF_SYMBOLIZE_FORCE) && m->flags & HAS_NAMES)
         return false;
     if (!m->file)
         return true;
@@ -270,6 +274,7 @@ add_line(struct work *w, const struct cpprof__frame *frame,
         return;
     if (!p->functions.at[function].start_line)
         p->functions.at[function].start_line = frame->start_line;
+    w->sources[m - p->mappings.at].has_stand_ins |= frame->is_stand_in;
     m->flags |=
         (name ? PPROF_HAS_FUNCTIONS : 0) | (file ? PPROF_HAS_FILENAMES : 0) |
         (frame->line ? PPROF_HAS_LINE_NUMBERS : 0) | PPROF_HAS_INLINE_FRAMES;
@@ -288,6 +293,8 @@ name_location(struct work *w, struct pprof_location *l)
                                &address))
         return;
     n = cpprof__lookup_frames(&w->lookup, source->number, address, w->frames);
+    if (n && w->frames[0].is_stand_in && l->n_lines) /* no better than that */
+        n = 0;
     for (i = 0; i < n && !w->maker.failed; i++)
         add_line(w, &w->frames[i], &p->mappings.at[l->mapping]);
     if (n == 0 || w->maker.failed) {
@@ -308,6 +315,9 @@ name_locations(struct work *w)
     for (i = 0; i < p->locations.n && !w->maker.failed; i++)
         if (p->locations.at[i].mapping != PPROF_NONE)
             name_location(w, &p->locations.at[i]);
+    for (i = 0; i < p->mappings.n; i++)
+        if (w->sources[i].has_stand_ins)
+            p->mappings.at[i].flags &= ~HAS_ALL;
 }
 
 /* --------------------------------------------------------- everything ---- */
@@ -363,6 +373,7 @@ pprof_symbolize(struct pprof_profile *p,
         open_sources(w);
         if (w->lookup.symbolizer)
             name_locations(w);
+        w->maker.failed |= !cpprof__stand_ins_part(p);
     } else {
         w->maker.failed = true;
     }

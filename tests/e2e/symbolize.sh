@@ -232,6 +232,52 @@ check "another build: not read" test "$(grep -c local_loop out)" = 0
 check "another build: says so" grep -qF \
     "build ID mismatch, the file has $(build_id pie)" err
 
+# --- stripped programs --------------------------------------------------------
+
+cp moved/libwork.so .
+g++ -O2 -g -o full main.cc -L. -lwork -Wl,-rpath,"$scratch" $id
+strip -o stripped full
+cp stripped program
+for n in 1 2; do
+    "$cpprof" record -F 500 -o "stripped$n.pb.gz" -- ./program >/dev/null 2>&1
+    top -nodefraction=0 "stripped$n.pb.gz" >"out$n"
+    grep -o '\[program+0x[0-9a-f]*\]' "out$n" | sort >"names$n"
+done
+start_of=$(nm full | awk '/local_loop/ { sub(/^0*/, "", $1); print $1 }')
+check "stripped: a function is named by its start" \
+    grep -q "\[program+0x$start_of\]" out1
+check "stripped: main is known" grep -q ' main$' out1
+check "stripped: no address is left" \
+    test "$(grep -c '\[program\]\|<0x' out1)" = 0
+check "stripped: the same names in another run" \
+    grep -qxF "$(head -1 names1)" names2
+"$cpprof" -raw -symbolize=none stripped1.pb.gz >out
+check "stripped: the file says that names are missing" \
+    grep -q "/program [0-9a-f]* *\$" out
+top -diff_base=stripped2.pb.gz stripped1.pb.gz >out
+check "stripped: one build is compared by function" \
+    test "$(grep -c "program+0x$start_of.*of" out)" = 0
+cp full program
+top stripped1.pb.gz >out
+check "true names come in with the binary" grep -q local_loop out
+check "and nothing stands in any more" test "$(grep -c 'program+' out)" = 0
+"$cpprof" -proto -output=named.pb.gz stripped1.pb.gz 2>/dev/null
+"$cpprof" -raw -symbolize=none named.pb.gz >out
+check "and the mapping says so" grep -q '/program .*\[FN\]' out
+if command -v go >/dev/null; then
+    go tool pprof -top stripped1.pb.gz >out 2>err
+    check "go tool pprof puts true names in, too" grep -q shared::mix out
+    check "go tool pprof: nothing stands in any more" \
+        test "$(grep -c 'program+' out)" = 0
+fi
+g++ -O1 -g -o full main.cc lib.cc $id && strip -o program full
+"$cpprof" record -F 500 -o other.pb.gz -- ./program >/dev/null 2>&1
+top -nodefraction=0 -nodecount=200 -diff_base=stripped1.pb.gz other.pb.gz >out
+check "another build is not compared by address" \
+    test "$(grep -c 'program+0x[0-9a-f]*\]' out)" = 0
+check "but named with its build id" \
+    grep -q "program+0x[0-9a-f]* of $(build_id full | cut -c1-8)\]" out
+
 # --- files that are none -------------------------------------------------------
 
 for n in 1 2 3 4 5 6 7 8; do

@@ -325,6 +325,22 @@ mapping_of_known_locations_has_all_bits(void **state)
 }
 
 static void
+stand_in_takes_all_bits_and_names_its_location(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x2030, 0x2040));
+    w = end(&f);
+    check_has(w, 1, "----");
+    check_lines(w, 1, "[b+0x40]");
+    assert_int_equal(w->locations[1].address, 0x2040);
+    walk_free(w);
+}
+
+static void
 mapping_without_locations_has_no_bits(void **state)
 {
     struct fixture f;
@@ -573,6 +589,7 @@ main(void)
         cmocka_unit_test(code_outside_all_mappings_is_resolved_as_such),
         cmocka_unit_test(mappings_are_written_in_order_used_or_not),
         cmocka_unit_test(mapping_of_known_locations_has_all_bits),
+        cmocka_unit_test(stand_in_takes_all_bits_and_names_its_location),
         cmocka_unit_test(mapping_without_locations_has_no_bits),
         cmocka_unit_test(one_unknown_location_takes_all_bits),
         cmocka_unit_test(bits_hold_only_for_what_every_location_has),

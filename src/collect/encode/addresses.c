@@ -47,8 +47,9 @@ cpprof__addresses_name(struct cpprof__addresses *a, uint64_t pc)
 
     if (!text->symbolizer || pc < CPPROF__FRAME_END || cpprof__is_script(pc))
         return NULL;
-    return cpprof__text_resolve(text, &frame) ? text->frames[0].system_name
-                                              : NULL;
+    return cpprof__text_resolve(text, &frame) && !text->frames[0].is_stand_in
+               ? text->frames[0].system_name
+               : NULL;
 }
 
 void

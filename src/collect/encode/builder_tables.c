@@ -268,12 +268,13 @@ resolve(struct cpprof__builder *b, struct cpprof__builder_location frame)
                            CPPROF__LINES_MAX);
 }
 
-/* Has* of a mapping hold only for what holds for all its locations. */
+/* Has* of a mapping hold only for what holds for all its locations. One with a
+ * stand-in is to be asked about again by who reads the profile. */
 static void
 note_known(struct cpprof__builder *b, uint32_t mapping, size_t n_lines)
 {
     struct cpprof__builder_known_mapping *m;
-    bool known = n_lines > 0;
+    bool known = n_lines > 0 && !b->lines[0].is_stand_in;
     size_t i;
 
     if (mapping == CPPROF__NO_MAPPING)

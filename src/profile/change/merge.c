@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "profile/model/check.h"
+#include "profile/model/stand_ins.h"
 
 #include <string.h>
 
@@ -692,6 +693,8 @@ pprof_merger_finish(struct pprof_merger *m, struct pprof_profile **profile,
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "merger was finished before");
     if (!any_zero(m->out)) {
+        if (!cpprof__stand_ins_part(m->out))
+            return cpprof__fail_nomem(error);
         cpprof__debug_check(m->out);
         *profile = m->out;
         m->out = NULL;

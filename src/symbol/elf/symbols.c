@@ -99,7 +99,7 @@ add_symbol(struct cpprof__symbols *symbols, const struct source *source,
     const char *name;
     bool is_old;
 
-    if (!is_function(symbol) || (!symbol->st_size && !source->is_whole))
+    if (!is_function(symbol))
         return;
     if (!cpprof__ranges_find(source->code, symbol->st_value))
         return;
@@ -107,9 +107,9 @@ add_symbol(struct cpprof__symbols *symbols, const struct source *source,
     if (!name || is_label(name))
         return;
     is_old = is_old_version(name) || is_hidden(source, i);
-    symbols->items.at[symbols->items.n++] =
-        (struct cpprof__symbol){symbol->st_value, symbol->st_size, name,
-                                preference_of(symbol, name, is_old)};
+    symbols->items.at[symbols->items.n++] = (struct cpprof__symbol){
+        symbol->st_value, symbol->st_size, name,
+        preference_of(symbol, name, is_old), source->is_whole};
 }
 
 /* The first section of a type, or NULL. */
@@ -175,10 +175,10 @@ compare(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/*
- * The range of items[i]: one with a size goes before one without. Ends with
- * the section whatever the size says.
- */
+/* Of the ranges of one address the highest counts. */
+enum { BARE, UP_TO_NEXT, WITH_SIZE };
+
+/* The range of items[i]. Ends with the section whatever the size says. */
 static struct cpprof__range
 range_of(const struct cpprof__symbols *symbols, size_t i, uint64_t next,
          const struct cpprof__ranges *code)
@@ -187,13 +187,17 @@ range_of(const struct cpprof__symbols *symbols, size_t i, uint64_t next,
     const struct cpprof__range *section =
         cpprof__ranges_find(code, symbol->start);
     uint64_t limit = section ? section->limit : symbol->start;
+    uint32_t rank = symbol->size       ? WITH_SIZE
+                    : symbol->is_whole ? UP_TO_NEXT
+                                       : BARE;
 
-    if (symbol->size && symbol->size < limit - symbol->start)
+    if (rank == WITH_SIZE && symbol->size < limit - symbol->start)
         limit = symbol->start + symbol->size;
-    else if (!symbol->size && next < limit)
+    else if (rank == UP_TO_NEXT && next < limit)
         limit = next;
-    return (struct cpprof__range){symbol->start, limit, (uint32_t)i,
-                                  symbol->size != 0};
+    else if (rank == BARE)
+        limit = symbol->start + 1;
+    return (struct cpprof__range){symbol->start, limit, (uint32_t)i, rank};
 }
 
 static void
@@ -232,10 +236,30 @@ cpprof__symbols_seal(struct cpprof__symbols *symbols,
 }
 
 const char *
-cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address)
+cpprof__symbols_at(const struct cpprof__symbols *symbols, uint64_t start,
+                   bool has_size)
+{
+    const struct cpprof__range *range =
+        cpprof__ranges_find(&symbols->ranges, start);
+
+    return range && range->start == start && (has_size || range->rank == BARE)
+               ? symbols->names[range->value]
+               : NULL;
+}
+
+const struct cpprof__range *
+cpprof__symbols_range(const struct cpprof__symbols *symbols, uint64_t address)
 {
     const struct cpprof__range *range =
         cpprof__ranges_find(&symbols->ranges, address);
+
+    return range && range->rank != BARE ? range : NULL;
+}
+
+const char *
+cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address)
+{
+    const struct cpprof__range *range = cpprof__symbols_range(symbols, address);
 
     return range ? symbols->names[range->value] : NULL;
 }

@@ -23,6 +23,7 @@ struct cpprof__symbols {
         uint64_t size;
         const char *name;
         uint32_t preference; /* of names for one address the highest */
+        bool is_whole;       /* out of a table that lists all functions */
     })
     items;
     /* Once sealed. */
@@ -53,6 +54,16 @@ cpprof__symbols_seal(struct cpprof__symbols *symbols,
  */
 const char *
 cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address);
+
+/* The range of that symbol, or NULL. */
+const struct cpprof__range *
+cpprof__symbols_range(const struct cpprof__symbols *symbols, uint64_t address);
+
+/* The symbol that starts there, of those that cover nothing; has_size: of all.
+ * Or NULL. */
+const char *
+cpprof__symbols_at(const struct cpprof__symbols *symbols, uint64_t start,
+                   bool has_size);
 
 void
 cpprof__symbols_free(struct cpprof__symbols *symbols);
