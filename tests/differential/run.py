@@ -47,11 +47,11 @@ def peer():
     return tool if os.path.exists(tool) else None
 
 
-def run(tool, words):
+def run(tool, words, environment=ENVIRONMENT):
     try:
         done = subprocess.run([tool] + words, stdin=subprocess.DEVNULL,
                               capture_output=True, check=False, timeout=60,
-                              env=ENVIRONMENT)
+                              env=environment)
     except subprocess.TimeoutExpired:
         return None, b"", b"takes too long"
     return done.returncode, done.stdout, done.stderr

@@ -97,13 +97,15 @@ class Host:
         self.linked = self.program + ".linked"
         self.plugin = self.program + ".so"
         self.sources = [path, os.path.join(HERE, "host.h")]
-        words = CC + ["-I" + HERE, path, "-pthread"]
-        self.make(self.program, words + ["-ldl"])
-        self.make(self.linked, words + ["-ldl", "-L" + build,
-                                        "-Wl,--no-as-needed", "-lcpprof",
-                                        "-Wl,-rpath," + build])
+        words = CC + ["-I" + HERE, "-pthread"]
+        parts = [self.program + ".o", "-pthread", "-ldl"]
+        self.make(parts[0], words + ["-c", path])
+        self.make(self.program, ["cc"] + parts)
+        self.make(self.linked, ["cc"] + parts + [
+            "-L" + build, "-Wl,--no-as-needed", "-lcpprof",
+            "-Wl,-rpath," + build])
         if re.search(r"\bplugin\b", self.head):
-            self.make(self.plugin, words + ["-DPLUGIN", "-shared", "-fPIC"])
+            self.make(self.plugin, words + [path, "-DPLUGIN", "-shared", "-fPIC"])
 
     def make(self, result, words):
         if os.path.exists(result) and os.path.getmtime(result) > max(

@@ -373,8 +373,7 @@ def build_go(folder, scratch):
 def run(program, folder, document, scratch):
     reference = build_go(folder, scratch)
     go, ours = Server(reference), Server(program, "127.0.0.1:0")
-    go2, ours2 = (Server(reference, "5"),
-                  Server(program, "127.0.0.1:0", "1", "5"))
+    servers = [go, ours]
     try:
         compare("paths", index_cases(), go, ours)
         compare("profiles", profile_cases(), go, ours)
@@ -385,11 +384,13 @@ def run(program, folder, document, scratch):
         test_cmdline(go, ours)
         test_dump(go, ours)
         test_symbols(go, ours)
-        test_limits(go2, ours2)
-        test_leaving(ours2)
         test_decided(go, ours, document)
+        servers += [Server(reference, "5"),
+                    Server(program, "127.0.0.1:0", "1", "5")]
+        test_limits(*servers[2:])
+        test_leaving(servers[3])
     finally:
-        for server in (go, ours, go2, ours2):
+        for server in servers:
             server.end()
 
 

@@ -76,7 +76,7 @@ run_busy(void *arg)
     for (;;) {
         burn_time(4);
         allocate_much();
-        usleep(12000);
+        usleep(30000);
     }
     return NULL;
 }

@@ -192,8 +192,12 @@ def spent(p):
     return problems
 
 
+KEPT = "shapes.pb.gz"  # the last profile of shapes(), for other readers
+
+
 def shapes(turn):
     preloaded("cpu=250", SHAPES)
+    shutil.copy(os.path.join(work, "p.pb.gz"), os.path.join(work, KEPT))
     p = profile()
     return spent(p) + below(p) + called_back(p) + no_machinery(p) + apart(p)
 
@@ -218,7 +222,7 @@ for _ in range(int(sys.argv[1])):
 
 def split(turn):
     path = write("split.py", SPLIT)
-    preloaded("cpu=1000", path, 400 << turn)
+    preloaded("cpu=1000", path, 150 << turn)
     p = profile()
     inside = p.time(lambda stack, _: "split" in script_only(stack))
     problems = []
@@ -296,13 +300,12 @@ def heap():
 # ---- readers and recorders --------------------------------------------------
 
 def pprof():
-    preloaded("cpu=250", SHAPES)
     pieces = {"-top": ["Type: cpu", "Thing.__init__", "deflate", "recurse"],
               "-list=^pack$": ["# the line of zlib", "mixed_shapes.py"],
               "-traces": ["callbacks", "qsort_r"]}
     problems = []
     for words, wanted in pieces.items():
-        text = run("go", "tool", "pprof", "-nodefraction=0", words, "p.pb.gz")
+        text = run("go", "tool", "pprof", "-nodefraction=0", words, KEPT)
         problems += ["%s has no %s" % (words, piece)
                      for piece in wanted if piece not in text]
     return problems
