@@ -43,7 +43,8 @@ EVERYTHING = "cpu,heap=64k,block=1,mutex=1,wall,vm,"
 # the cell runs.
 MODES = {
     "off": ("preload", None),
-    "cpu timer": ("preload", "cpu,engine=timer," + OUT),
+    # What is chosen for a rate that only perf events can deliver.
+    "cpu timer": ("preload", "cpu=1000," + OUT),
     "cpu perf": ("preload", "cpu,engine=perf," + OUT),
     "heap": ("preload", "heap=64k," + OUT),
     "locks": ("preload", "block=1,mutex=1," + OUT),

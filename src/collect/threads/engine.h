@@ -45,8 +45,8 @@ void
 cpprof__timers_in_child(void);
 
 /*
- * The engine for a request, opened. Automatic: the timer up to half of
- * CONFIG_HZ; above it perf, or the timer where perf is refused.
+ * The engine for a request, opened. Automatic: the timer. Perf events are only
+ * for who asks for them, because their signals may cut a sleep short.
  */
 enum cpprof_status
 cpprof__engine_choose(enum cpprof_engine wanted, uint32_t rate_hz,

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* guest: 4. Polls of a millisecond between pieces of work, by several threads:
+ * none is cut short by a tick on its way to sleep. */
+#include "host.h"
+#include <poll.h>
+
+enum { THREADS = 4, POLLS = 1000 };
+
+static void *
+poll_often(void *n_cut)
+{
+    for (int i = 0; i < POLLS; i++) {
+        for (volatile int k = 0; k < 500000 + i * 61; k++)
+            continue;
+        *(int *)n_cut += poll(NULL, 0, 1) < 0;
+    }
+    return NULL;
+}
+
+int
+main(void)
+{
+    pthread_t threads[THREADS];
+    int n_cut[THREADS] = {0}, n = 0;
+
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, poll_often, &n_cut[i]);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        n += n_cut[i];
+    }
+    EXPECT(n == 0, "%s", strerror(EINTR));
+    return host_wrong;
+}
