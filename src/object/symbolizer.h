@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    4
+#define CPPROF__SYMBOLIZER_ABI    5
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -60,6 +60,10 @@ struct cpprof__symbolizer_ops {
      * file is opened when the first address of the mapping is asked for. */
     size_t (*add_mapping)(struct cpprof__symbolizer *s,
                           const struct cpprof__symbolizer_mapping *mapping);
+
+    /* resolve() will be asked for pc. Who says so of all before the first is
+     * asked for saves the reading of what they do not need. */
+    void (*expect)(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc);
 
     /*
      * The frames of pc, innermost inlined function first, the physical

@@ -9,6 +9,10 @@
  * its path if the build id there is the right one. Otherwise it is opened from
  * /proc, where the kernel keeps the file that runs even after it was replaced.
  *
+ * Of a debug file that is packed only the units that the expected addresses
+ * need are read. Where another one is asked for, or a unit refers to others,
+ * the module is opened once more, whole: the answers are the same either way.
+ *
  * Invariants: all work on files happens under cpprof__without_exit(), because
  * the libraries below end the process when memory runs out; a module in which
  * that happened is broken and gives no answers any more.
@@ -83,6 +87,85 @@ open_from_path(struct cpprof__module *module, int pid, enum cpprof__elf_use use)
     return cpprof__elf_open(&module->image, module->path, module->build_id,
                             use);
 }
+
+/* ---- what is expected -------------------------------------------------- */
+
+/* Tunable: of more addresses than this the debug file is read whole. */
+#define EXPECTED_MAX 16384
+
+/* The offset of pc in the file of a mapping. */
+static uint64_t
+offset_of(const struct cpprof__symbolizer_mapping *mapping, uint64_t pc)
+{
+    return pc - mapping->start + mapping->offset;
+}
+
+void
+cpprof__module_expect(struct cpprof__module *module,
+                      const struct cpprof__symbolizer_options *options,
+                      const struct cpprof__symbolizer_mapping *mapping,
+                      uint64_t pc)
+{
+    if (module->is_opened || module->takes_all)
+        return;
+    if (module->expected.n >= EXPECTED_MAX ||
+        !CPPROF__BOUNDED_ROOM(&module->expected))
+        module->takes_all = true;
+    else
+        module->expected.at[module->expected.n++] =
+            options->addresses ? pc : offset_of(mapping, pc);
+}
+
+static bool
+in_segments(const struct cpprof__module *module, uint64_t offset,
+            uint64_t *address)
+{
+    size_t i;
+
+    for (i = 0; i < module->n_segments; i++) {
+        const struct cpprof__segment *segment = &module->segments[i];
+
+        if (offset >= segment->offset &&
+            offset - segment->offset < segment->n_bytes) {
+            *address = offset - segment->offset + segment->address;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int
+by_address(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Known for what is in the image; what is not is in no unit of it. */
+static void
+set_wanted(struct cpprof__module *module,
+           const struct cpprof__symbolizer_options *options)
+{
+    struct cpprof__wanted *wanted = &module->wanted;
+    size_t i;
+
+    if (module->takes_all || !module->expected.n || !module->image.elf)
+        return;
+    wanted->at = calloc(module->expected.n, sizeof *wanted->at);
+    for (i = 0; wanted->at && i < module->expected.n; i++) {
+        uint64_t at = module->expected.at[i];
+
+        if (options->addresses || in_segments(module, at, &at))
+            wanted->at[wanted->n++] = at;
+    }
+    if (!wanted->n)
+        return;
+    qsort(wanted->at, wanted->n, sizeof *wanted->at, by_address);
+    module->debug.wanted = wanted;
+}
+
+/* ---- opening ----------------------------------------------------------- */
 
 /* The line of /proc/self/maps that is the vdso. */
 static bool
@@ -227,6 +310,10 @@ open_module(struct cpprof__module *module,
 
     module->is_opened = true;
     open_image(module, options);
+    if (module->image.elf)
+        module->segments =
+            cpprof__elf_segments(&module->image, &module->n_segments);
+    set_wanted(module, options);
     open_debug_file(module, options);
     if (!file->elf)
         file = &module->debug;
@@ -235,17 +322,21 @@ open_module(struct cpprof__module *module,
     cpprof__elf_code(file, &module->code);
     if (module->code.n)
         module->text_start = module->code.items[0].start & PAGE_MASK;
-    if (module->image.elf)
-        module->segments =
-            cpprof__elf_segments(&module->image, &module->n_segments);
     if (module->image.elf && strcmp(module->path, "[vdso]") != 0)
         cpprof__frame_table_open(&module->frame_table, &module->image);
     open_units(module, open_symbols(module));
 }
 
-void
-cpprof__module_close(struct cpprof__module *module)
+/* All but what was known before. */
+static void
+close_files(struct cpprof__module *module)
 {
+    struct cpprof__module kept = {.path = module->path,
+                                  .map_start = module->map_start,
+                                  .map_limit = module->map_limit,
+                                  .takes_all = true};
+
+    memcpy(kept.build_id, module->build_id, sizeof kept.build_id);
     cpprof__scopes_free(&module->scopes);
     cpprof__units_close(&module->units);
     cpprof__frame_table_free(&module->frame_table);
@@ -256,8 +347,45 @@ cpprof__module_close(struct cpprof__module *module)
     cpprof__elf_close(&module->debug);
     cpprof__elf_close(&module->shared);
     cpprof__elf_close(&module->mini);
+    free(module->wanted.at);
+    CPPROF__ARRAY_FREE(&module->expected);
+    *module = kept;
+}
+
+void
+cpprof__module_close(struct cpprof__module *module)
+{
+    close_files(module);
     free(module->path);
     memset(module, 0, sizeof *module);
+}
+
+/* Says a part of the units what all of them say? */
+static bool
+is_enough(const struct cpprof__module *module)
+{
+    return !module->debug.is_partial ||
+           (!module->units.is_cut && module->units.has_inlines);
+}
+
+/* The same of an address. */
+static bool
+is_enough_for(struct cpprof__module *module, uint64_t address)
+{
+    struct cpprof__unit *unit;
+
+    if (!module->debug.is_partial)
+        return true;
+    unit = cpprof__units_find(&module->units, address);
+    return unit && !cpprof__unit_refers_out(unit);
+}
+
+static void
+open_whole(struct cpprof__module *module,
+           const struct cpprof__symbolizer_options *options)
+{
+    close_files(module);
+    open_module(module, options);
 }
 
 /*
@@ -271,18 +399,8 @@ to_image(const struct cpprof__module *module,
          const struct cpprof__symbolizer_mapping *mapping, uint64_t pc,
          uint64_t *address)
 {
-    uint64_t offset = pc - mapping->start + mapping->offset;
-    size_t i;
-
-    for (i = 0; i < module->n_segments; i++) {
-        const struct cpprof__segment *segment = &module->segments[i];
-
-        if (offset >= segment->offset &&
-            offset - segment->offset < segment->n_bytes) {
-            *address = offset - segment->offset + segment->address;
-            return true;
-        }
-    }
+    if (in_segments(module, offset_of(mapping, pc), address))
+        return true;
     *address = pc - mapping->start + module->text_start;
     return !module->image.elf && module->debug.elf;
 }
@@ -437,8 +555,12 @@ answer(void *arg)
 
     if (!q->module->is_opened)
         open_module(q->module, q->options);
+    if (!is_enough(q->module))
+        open_whole(q->module, q->options);
     if (q->mapping && (q->options->addresses ||
                        to_image(q->module, q->mapping, q->pc, &address))) {
+        if (!is_enough_for(q->module, address))
+            open_whole(q->module, q->options);
         q->n = resolve_address(q, address);
         set_entry(q, address);
     }

@@ -11,6 +11,7 @@
 #include "symbol/dwarf/names.h"
 #include "symbol/dwarf/scopes.h"
 #include "symbol/dwarf/units.h"
+#include "symbol/elf/array.h"
 #include "symbol/elf/debug_file.h"
 #include "symbol/elf/frame_table.h"
 #include "symbol/elf/symbols.h"
@@ -22,6 +23,11 @@ struct cpprof__module {
     uint64_t map_start; /* of a mapping, for /proc/PID/map_files */
     uint64_t map_limit;
 
+    /* Offsets in the file, or addresses where those are given, that will be
+     * asked for; read before the file is opened. */
+    CPPROF__ARRAY(uint64_t) expected;
+    bool takes_all; /* others are asked for, too */
+
     bool is_opened;
     bool is_broken; /* memory ran out while reading: good for closing only */
     struct cpprof__elf_file image;
@@ -29,6 +35,7 @@ struct cpprof__module {
     struct cpprof__elf_file shared; /* what dwz moved out of them */
     struct cpprof__elf_file mini;   /* MiniDebugInfo */
 
+    struct cpprof__wanted wanted; /* what is expected, in the image */
     struct cpprof__segment *segments;
     size_t n_segments;
     uint64_t text_start; /* page of the code's first byte, if image is gone */
@@ -38,6 +45,13 @@ struct cpprof__module {
     struct cpprof__units units;
     struct cpprof__scopes scopes;
 };
+
+/* cpprof__module_resolve() will be asked for pc. */
+void
+cpprof__module_expect(struct cpprof__module *module,
+                      const struct cpprof__symbolizer_options *options,
+                      const struct cpprof__symbolizer_mapping *mapping,
+                      uint64_t pc);
 
 /*
  * The frames of pc, which lies in a mapping of the module that starts at

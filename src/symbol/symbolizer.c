@@ -153,6 +153,14 @@ resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
     return n ? n : resolve_jit(s, pc, frames);
 }
 
+static void
+expect(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc)
+{
+    if (mapping < s->mappings.n)
+        cpprof__module_expect(s->mappings.at[mapping].module, &s->options,
+                              &s->mappings.at[mapping].as_given, pc);
+}
+
 static bool
 knows_inlines(struct cpprof__symbolizer *s, size_t mapping)
 {
@@ -167,6 +175,7 @@ const struct cpprof__symbolizer_ops cpprof__symbolizer = {
     .abi = CPPROF__SYMBOLIZER_ABI,
     .make = make,
     .add_mapping = add_mapping,
+    .expect = expect,
     .resolve = resolve,
     .knows_inlines = knows_inlines,
     .free = free_symbolizer,

@@ -116,6 +116,17 @@ fake_add_mapping(struct cpprof__symbolizer *s,
     return s->n_mappings < s->max_mappings ? s->n_mappings++ : SIZE_MAX;
 }
 
+static size_t expected_mapping;
+static uint64_t expected_pc; /* of the last call; 0: none yet */
+
+static void
+fake_expect(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc)
+{
+    assert_true(mapping < s->n_mappings);
+    expected_mapping = mapping;
+    expected_pc = pc;
+}
+
 static size_t
 fake_resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
              struct cpprof__frame *frames, size_t max)
@@ -143,6 +154,7 @@ fake_knows_inlines(struct cpprof__symbolizer *s, size_t mapping)
 static const struct cpprof__symbolizer_ops fake_ops = {
     .abi = CPPROF__SYMBOLIZER_ABI,
     .add_mapping = fake_add_mapping,
+    .expect = fake_expect,
     .resolve = fake_resolve,
     .knows_inlines = fake_knows_inlines,
 };

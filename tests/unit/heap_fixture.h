@@ -113,6 +113,14 @@ set_frame(struct cpprof__frame *frame, const char *name, uint64_t pc)
     };
 }
 
+static unsigned n_expected;
+
+static void
+fake_expect(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc)
+{
+    n_expected++;
+}
+
 static size_t
 fake_resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
              struct cpprof__frame *frames, size_t max)
@@ -149,6 +157,7 @@ static const struct cpprof__symbolizer_ops fake_ops = {
     .abi = CPPROF__SYMBOLIZER_ABI,
     .make = fake_make,
     .add_mapping = fake_add_mapping,
+    .expect = fake_expect,
     .resolve = fake_resolve,
     .knows_inlines = fake_knows_inlines,
     .free = fake_free,

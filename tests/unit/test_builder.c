@@ -41,6 +41,28 @@ check_sample(const struct walk *w, size_t sample_index, uint64_t count,
     assert_int_equal(s->n_locations, i);
 }
 
+/* --- what is expected ----------------------------------------------------- */
+
+static void
+frames_of_files_alone_are_expected(void **state)
+{
+    struct fixture f;
+
+    begin(&f);
+    cpprof__builder_expect(
+        f.builder, (struct cpprof__builder_frame){CPPROF__FRAME_LOST, f.a});
+    cpprof__builder_expect(
+        f.builder, (struct cpprof__builder_frame){0x9000, CPPROF__NO_MAPPING});
+    cpprof__builder_expect(f.builder,
+                           (struct cpprof__builder_frame){0x9000, 2});
+    assert_int_equal(expected_pc, 0);
+    cpprof__builder_expect(f.builder,
+                           (struct cpprof__builder_frame){0x2010, f.b});
+    assert_int_equal(expected_pc, 0x2010);
+    assert_int_equal(expected_mapping, 1);
+    end(&f);
+}
+
 /* --- what is written ------------------------------------------------------ */
 
 static void
@@ -577,6 +599,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_of_files_alone_are_expected),
         cmocka_unit_test(profile_without_samples_has_types_period_and_times),
         cmocka_unit_test(samples_refer_to_locations_with_the_address_as_given),
         cmocka_unit_test(inlined_frames_are_lines_of_one_location_leaf_first),

@@ -94,6 +94,29 @@ that_nothing_is_known_is_remembered_too(void **state)
     assert_int_equal(ask(&with_id, 0x1ff00, false, 0), 0);
 }
 
+static void
+only_what_is_not_remembered_is_expected_underneath(void **state)
+{
+    const struct cpprof__symbolizer_ops *ops = cpprof__names_over(&fake_ops);
+    struct cpprof__symbolizer_options options = {0};
+    struct cpprof__symbolizer *s;
+    unsigned made, expected;
+
+    cpprof__names_forget();
+    ask(&with_id, INLINED_PC, false, 3);
+    s = ops->make(&options);
+    assert_int_equal(ops->add_mapping(s, &with_id), 0);
+    made = n_made;
+    expected = n_expected;
+    ops->expect(s, 0, INLINED_PC);
+    ops->expect(s, 1, 0x10010); /* of no mapping */
+    assert_int_equal(n_expected, expected);
+    assert_int_equal(n_made, made);
+    ops->expect(s, 0, 0x10010);
+    assert_int_equal(n_expected, expected + 1);
+    ops->free(s);
+}
+
 /* ---- bounds -------------------------------------------------------------- */
 
 /* Names of a kilobyte each. */
@@ -213,6 +236,7 @@ main(void)
         cmocka_unit_test(another_image_or_another_kind_of_name_is_asked_for),
         cmocka_unit_test(code_of_no_file_is_always_asked_for),
         cmocka_unit_test(that_nothing_is_known_is_remembered_too),
+        cmocka_unit_test(only_what_is_not_remembered_is_expected_underneath),
         cmocka_unit_test(memory_is_bounded_and_what_is_in_use_is_kept),
         cmocka_unit_test(profile_beside_another_goes_without),
         cmocka_unit_test(threads_that_ask_at_once_all_get_answers),

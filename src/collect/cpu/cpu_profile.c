@@ -78,6 +78,27 @@ cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
     return status;
 }
 
+static struct cpprof__builder_frame
+frame_of(const struct cpprof__store_node *node, const uint32_t *numbers,
+         size_t n_mappings)
+{
+    return (struct cpprof__builder_frame){node->pc, node->mapping < n_mappings
+                                                        ? numbers[node->mapping]
+                                                        : CPPROF__NO_MAPPING};
+}
+
+/* Node 0 is the root, which is no frame. */
+static void
+expect_all(struct cpprof__builder *builder, const struct cpprof__store *store,
+           const uint32_t *numbers, size_t n_mappings)
+{
+    uint32_t i;
+
+    for (i = 1; numbers && i < store->head->n_nodes; i++)
+        cpprof__builder_expect(builder,
+                               frame_of(&store->nodes[i], numbers, n_mappings));
+}
+
 static size_t
 stack_of(const struct cpprof__store *store, uint32_t node,
          const uint32_t *numbers, size_t n_mappings,
@@ -86,12 +107,7 @@ stack_of(const struct cpprof__store *store, uint32_t node,
     size_t n = 0;
 
     for (; node && n < CPPROF__RING_MAX_PCS; node = store->nodes[node].parent) {
-        const struct cpprof__store_node *at = &store->nodes[node];
-
-        frames[n].pc = at->pc;
-        frames[n].mapping = at->mapping < n_mappings ? numbers[at->mapping]
-                                                     : CPPROF__NO_MAPPING;
-        n++;
+        frames[n++] = frame_of(&store->nodes[node], numbers, n_mappings);
     }
     return n;
 }
@@ -122,6 +138,7 @@ add_samples(struct cpprof__cpu_profile *profile,
     uint32_t i,
         *numbers = cpprof__builder_add_store(profile->builder, store, &n);
 
+    expect_all(profile->builder, store, numbers, n);
     for (i = 0; numbers && i < store->head->n_samples; i++) {
         const struct cpprof__store_sample *sample = &store->samples[i];
         int64_t values[2] = {(int64_t)sample->count,

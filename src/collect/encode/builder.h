@@ -96,6 +96,12 @@ uint32_t *
 cpprof__builder_add_store(struct cpprof__builder *b,
                           const struct cpprof__store *store, size_t *n);
 
+/* Samples will have this frame: said of all before the first is added, it saves
+ * the symbolizer what they do not need. */
+void
+cpprof__builder_expect(struct cpprof__builder *b,
+                       struct cpprof__builder_frame frame);
+
 /*
  * Add one sample; stack is leaf first and may be empty (it then gets the frame
  * CPPROF__FRAME_BROKEN: a sample is never without one). n values as in head.

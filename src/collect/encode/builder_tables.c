@@ -244,6 +244,12 @@ cpprof__own_frame_name(uint64_t pc)
     return names[CPPROF__FRAME_BROKEN];
 }
 
+static size_t
+n_mappings(const struct cpprof__builder *b)
+{
+    return b->mappings.entries.n / sizeof(struct cpprof__builder_known_mapping);
+}
+
 /* Fill b->lines with what is known about a frame: how many there are. */
 static size_t
 resolve(struct cpprof__builder *b, struct cpprof__builder_location frame)
@@ -266,6 +272,21 @@ resolve(struct cpprof__builder *b, struct cpprof__builder_location frame)
         return 0;
     return b->ops->resolve(b->symbolizer, in_symbolizer, frame.pc, b->lines,
                            CPPROF__LINES_MAX);
+}
+
+void
+cpprof__builder_expect(struct cpprof__builder *b,
+                       struct cpprof__builder_frame frame)
+{
+    size_t in_symbolizer;
+
+    if (!b->ops || !b->symbolizer || frame.pc < CPPROF__FRAME_END ||
+        cpprof__is_script(frame.pc) || frame.mapping >= n_mappings(b))
+        return;
+    in_symbolizer =
+        cpprof__builder_mapping_at(b, frame.mapping)->symbolizer_index;
+    if (in_symbolizer != SIZE_MAX)
+        b->ops->expect(b->symbolizer, in_symbolizer, frame.pc);
 }
 
 /* Has* of a mapping hold only for what holds for all its locations. One with a
@@ -372,11 +393,9 @@ uint64_t
 cpprof__builder_location_id(struct cpprof__builder *b,
                             struct cpprof__builder_frame frame)
 {
-    size_t n_mappings =
-        b->mappings.entries.n / sizeof(struct cpprof__builder_known_mapping);
     bool has_mapping = frame.pc >= CPPROF__FRAME_END &&
                        !cpprof__is_script(frame.pc) &&
-                       frame.mapping < n_mappings;
+                       frame.mapping < n_mappings(b);
     struct cpprof__builder_location l = {
         .pc = frame.pc,
         .mapping = has_mapping ? frame.mapping : CPPROF__NO_MAPPING,

@@ -407,22 +407,26 @@ is_kept(const struct known_mapping *known)
     return known && known->image != NO_IMAGE && !cache.is_broken;
 }
 
-/* Ask the inner symbolizer. known NULL: memory that no mapping lists. */
+/* Does the inner symbolizer know the mapping? NULL: memory that none lists. */
+static bool
+is_in_inner(struct session *s, struct known_mapping *known)
+{
+    if (!s->inner)
+        s->inner = s->ops->make(&s->options);
+    if (s->inner && known && known->in_inner == SIZE_MAX)
+        known->in_inner = s->ops->add_mapping(s->inner, &known->as_given);
+    return s->inner && (!known || known->in_inner != SIZE_MAX);
+}
+
+/* Ask the inner symbolizer. */
 static size_t
 ask(struct session *s, struct known_mapping *known, uint64_t pc,
     struct cpprof__frame *frames, size_t max)
 {
-    if (!s->inner)
-        s->inner = s->ops->make(&s->options);
-    if (!s->inner)
+    if (!is_in_inner(s, known))
         return 0;
-    if (!known)
-        return s->ops->resolve(s->inner, SIZE_MAX, pc, frames, max);
-    if (known->in_inner == SIZE_MAX)
-        known->in_inner = s->ops->add_mapping(s->inner, &known->as_given);
-    if (known->in_inner == SIZE_MAX)
-        return 0;
-    return s->ops->resolve(s->inner, known->in_inner, pc, frames, max);
+    return s->ops->resolve(s->inner, known ? known->in_inner : SIZE_MAX, pc,
+                           frames, max);
 }
 
 static bool
@@ -445,6 +449,19 @@ recall(struct address *address, struct cpprof__frame *frames, size_t max)
                (struct cpprof__frame *)cache.frames.data + address->first,
                n * sizeof *frames);
     return n;
+}
+
+/* What is remembered is not asked for. */
+static void
+expect(struct cpprof__symbolizer *symbolizer, size_t mapping, uint64_t pc)
+{
+    struct session *s = session_of(symbolizer);
+    struct known_mapping *known = mapping_at(s, mapping);
+
+    if (!known || (is_kept(known) && find_address(known->image, pc)) ||
+        !is_in_inner(s, known))
+        return;
+    s->ops->expect(s->inner, known->in_inner, pc);
 }
 
 static size_t
@@ -506,6 +523,7 @@ static const struct cpprof__symbolizer_ops ops = {
     .abi = CPPROF__SYMBOLIZER_ABI,
     .make = make,
     .add_mapping = add_mapping,
+    .expect = expect,
     .resolve = resolve,
     .knows_inlines = knows_inlines,
     .free = free_session,

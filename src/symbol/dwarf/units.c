@@ -132,12 +132,14 @@ cpprof__units_open(struct cpprof__units *units,
     Dwarf_Half version;
     Dwarf_Die die;
     uint8_t type;
+    int failed;
 
     open_sections(&units->sections, file);
-    while (dwarf_get_units(file->dwarf, unit, &unit, &version, &type, &die,
-                           NULL) == 0)
+    while (!(failed = dwarf_get_units(file->dwarf, unit, &unit, &version, &type,
+                                      &die, NULL)))
         if (type == DW_UT_compile || type == DW_UT_skeleton)
             add_unit(units, &die, version, code);
+    units->is_cut = failed < 0;
     if (!cpprof__ranges_seal(&units->ranges))
         units->items.n = 0;
 }
@@ -195,6 +197,40 @@ cpprof__units_find(struct cpprof__units *units, uint64_t address)
     return range && range->value < units->items.n
                ? &units->items.at[range->value]
                : NULL;
+}
+
+/* Has a kind of DIE an attribute of such a form? libdw counts attributes with a
+ * constant wrongly, but knows where they end. */
+static bool
+has_reference(Dwarf_Abbrev *abbreviation)
+{
+    unsigned int form;
+    size_t i;
+
+    for (i = 0; !dwarf_getabbrevattr(abbreviation, i, NULL, &form, NULL); i++)
+        if (form == DW_FORM_ref_addr || form == DW_FORM_ref_sig8)
+            return true;
+    return false;
+}
+
+bool
+cpprof__unit_refers_out(struct cpprof__unit *unit)
+{
+    Dwarf_Abbrev *abbreviation;
+    Dwarf_Off at = 0;
+    size_t n;
+
+    if (unit->references != CPPROF__UNIT_UNASKED)
+        return unit->references == CPPROF__UNIT_REFERS;
+    unit->references = CPPROF__UNIT_ALONE;
+    while (unit->references == CPPROF__UNIT_ALONE &&
+           (abbreviation = dwarf_getabbrev(&unit->die, at, &n)) !=
+               DWARF_END_ABBREV) {
+        if (!abbreviation || has_reference(abbreviation))
+            unit->references = CPPROF__UNIT_REFERS;
+        at += n;
+    }
+    return unit->references == CPPROF__UNIT_REFERS;
 }
 
 /* A walk over the functions of a unit. */

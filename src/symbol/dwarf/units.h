@@ -41,6 +41,11 @@ struct cpprof__unit {
     CPPROF__ARRAY(struct cpprof__function) functions;
     struct cpprof__ranges ranges; /* value: in functions */
     struct cpprof__lines lines;
+    enum {
+        CPPROF__UNIT_UNASKED,
+        CPPROF__UNIT_ALONE,
+        CPPROF__UNIT_REFERS, /* to DIEs of others */
+    } references;
     bool has_lines;     /* lines is read */
     Dwarf_Files *files; /* of a split unit; NULL: not asked for, or none */
     size_t n_files;
@@ -50,6 +55,7 @@ struct cpprof__unit {
 struct cpprof__units {
     CPPROF__ARRAY(struct cpprof__unit) items;
     struct cpprof__ranges ranges; /* value: in items */
+    bool is_cut;                  /* the walk over the units broke off */
     bool has_inlines; /* a unit of a language that has functions to inline */
     struct cpprof__line_sections sections;
     size_t n_line_bytes; /* of all lines */
@@ -67,6 +73,10 @@ cpprof__units_close(struct cpprof__units *units);
 /* The unit that address lies in, or NULL. */
 struct cpprof__unit *
 cpprof__units_find(struct cpprof__units *units, uint64_t address);
+
+/* May a DIE of the unit refer to one that another unit has? */
+bool
+cpprof__unit_refers_out(struct cpprof__unit *unit);
 
 /* The function of the unit that address lies in, or NULL. */
 struct cpprof__function *

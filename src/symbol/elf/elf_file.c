@@ -5,6 +5,9 @@
  * hidden before libdw sees them, because libdw unpacks every section that it
  * knows. The others are unpacked here: libelf's zlib takes three times as long.
  *
+ * .debug_info, most of the bytes, is unpacked as far as the wanted addresses
+ * need it: deflate can be stopped, but not begun, anywhere.
+ *
  * Invariants: no descriptor stays open; debug information that would unpack to
  * more than LARGEST_UNPACKED is left alone, so that a hostile file cannot take
  * all memory.
@@ -29,6 +32,13 @@
  * one that has more are named by its symbol table. Debian's packages of debug
  * information are all packed, threefold; the largest unpack to this. */
 #define LARGEST_UNPACKED (1ull << 30)
+
+/* Tunable: .debug_info of less, in bytes, is unpacked as a whole. */
+#define LEAST_PARTIAL (1u << 18)
+
+/* libdeflate fills what room it is given, but for the block or the repeat that
+ * does not fit, of 65 535 and 258 bytes at most. */
+#define CUT_BYTES (65535 + 258)
 
 /* Where the running cpprof__without_exit() of the thread goes on. */
 static __thread jmp_buf *way_out;
@@ -167,61 +177,134 @@ alloc_large(size_t n)
     return p;
 }
 
-/* Unpack a section and have libelf take it for one that never was packed. Where
- * this is not possible libdw unpacks it. False: there is no memory; libdw would
- * do without the section, and read address 0 for what others say of it. */
+/* What a packed section holds. */
+struct packed {
+    const char *bytes;
+    size_t n;
+    uint64_t n_unpacked;
+};
+
 static bool
-unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
-       Elf_Scn *section, GElf_Shdr *header)
+is_packed(const struct cpprof__elf_file *file, Elf_Scn *section,
+          struct packed *packed)
 {
     size_t n_head = gelf_getclass(file->elf) == ELFCLASS32 ? sizeof(Elf32_Chdr)
                                                            : sizeof(Elf64_Chdr);
+    Elf_Data *data = elf_rawdata(section, NULL);
+    GElf_Chdr header;
+
+    if (!data || data->d_size < n_head || !gelf_getchdr(section, &header) ||
+        header.ch_type != ELFCOMPRESS_ZLIB || !header.ch_size)
+        return false;
+    *packed = (struct packed){(const char *)data->d_buf + n_head,
+                              data->d_size - n_head, header.ch_size};
+    return true;
+}
+
+/* The first n bytes at least, from malloc; NULL *bytes: it cannot be done here.
+ * False: there is no memory. */
+static bool
+unpack_bytes(struct libdeflate_decompressor *reader,
+             const struct packed *packed, uint64_t n, void **bytes)
+{
+    bool is_whole = n >= packed->n_unpacked;
+    uint64_t room = is_whole ? packed->n_unpacked : n + CUT_BYTES;
+    enum libdeflate_result result;
+
+    *bytes = alloc_large(room);
+    if (!*bytes)
+        return false;
+    result = libdeflate_zlib_decompress(reader, packed->bytes, packed->n,
+                                        *bytes, room, NULL);
+    if (result !=
+        (is_whole ? LIBDEFLATE_SUCCESS : LIBDEFLATE_INSUFFICIENT_SPACE)) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    return true;
+}
+
+/* Unpack the first n bytes of a section and have libelf take it for one that
+ * never was packed. Where this is not possible libdw unpacks it. False: there
+ * is no memory; libdw would do without the section, and read address 0 for what
+ * others say of it. */
+static bool
+unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
+       Elf_Scn *section, GElf_Shdr *header, uint64_t n)
+{
     Elf_Data *data = elf_getdata(section, NULL);
     Elf_Data *raw = elf_rawdata(section, NULL);
-    GElf_Chdr packed;
+    struct packed packed;
     void *bytes;
 
     if (!data || !raw)
         return false;
-    if (data->d_size < n_head || !gelf_getchdr(section, &packed) ||
-        packed.ch_type != ELFCOMPRESS_ZLIB || !packed.ch_size)
+    if (!is_packed(file, section, &packed))
         return true;
-    bytes = alloc_large(packed.ch_size);
-    if (!bytes)
+    if (n >= packed.n_unpacked || packed.n_unpacked - n <= CUT_BYTES)
+        n = packed.n_unpacked;
+    if (!unpack_bytes(reader, &packed, n, &bytes))
         return false;
-    if (libdeflate_zlib_decompress(reader, (char *)data->d_buf + n_head,
-                                   data->d_size - n_head, bytes, packed.ch_size,
-                                   NULL)) {
-        free(bytes);
+    if (!bytes)
         return true;
-    }
+    file->is_partial |= n < packed.n_unpacked;
     file->unpacked[file->n_unpacked++] = bytes;
     data->d_buf = raw->d_buf = bytes;
-    data->d_size = raw->d_size = packed.ch_size;
+    data->d_size = raw->d_size = n;
     header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
-    header->sh_size = packed.ch_size;
+    header->sh_size = n;
     gelf_update_shdr(section, header);
     return true;
 }
 
-static bool
-unpack_all(struct cpprof__elf_file *file)
+/* How much of .debug_info the wanted addresses need, which is asked where there
+ * is much of it and units refer to no other section of units. */
+static uint64_t
+needed_info(const struct cpprof__elf_file *file,
+            struct libdeflate_decompressor *reader)
 {
-    struct libdeflate_decompressor *reader = libdeflate_alloc_decompressor();
+    struct packed info, packed;
+    GElf_Shdr header;
+    Elf_Scn *section = cpprof__elf_section(file, ".debug_info", &header);
+    uint64_t n = UINT64_MAX;
+    void *bytes = NULL;
+
+    if (!file->wanted || !section || !is_packed(file, section, &info) ||
+        info.n_unpacked < LEAST_PARTIAL ||
+        cpprof__elf_has_section(file, ".debug_types") ||
+        cpprof__elf_has_section(file, ".gnu_debugaltlink"))
+        return n;
+    section = cpprof__elf_section(file, ".debug_aranges", &header);
+    if (section && is_packed(file, section, &packed) &&
+        packed.n_unpacked <= info.n_unpacked &&
+        unpack_bytes(reader, &packed, packed.n_unpacked, &bytes) && bytes)
+        n = cpprof__needed_bytes(bytes, packed.n_unpacked, file->wanted);
+    free(bytes);
+    return n;
+}
+
+static bool
+unpack_all(struct cpprof__elf_file *file,
+           struct libdeflate_decompressor *reader, uint64_t n_info)
+{
     Elf_Scn *section = NULL;
     GElf_Shdr header;
-    bool has_memory = reader != NULL;
+    bool has_memory = true;
     size_t n, names;
 
     if (elf_getshdrnum(file->elf, &n) == 0 &&
         elf_getshdrstrndx(file->elf, &names) == 0)
         file->unpacked = calloc(n, sizeof *file->unpacked);
     while (has_memory && file->unpacked &&
-           (section = elf_nextscn(file->elf, section)))
-        if (debug_name(file, names, section, &header) &&
-            header.sh_type != SHT_NOBITS && header.sh_flags & SHF_COMPRESSED)
-            has_memory = unpack(file, reader, section, &header);
-    libdeflate_free_decompressor(reader);
+           (section = elf_nextscn(file->elf, section))) {
+        const char *name = debug_name(file, names, section, &header);
+        bool is_info = name && !strcmp(name, ".debug_info");
+
+        if (name && header.sh_type != SHT_NOBITS &&
+            header.sh_flags & SHF_COMPRESSED)
+            has_memory = unpack(file, reader, section, &header,
+                                is_info ? n_info : UINT64_MAX);
+    }
     return has_memory && file->unpacked;
 }
 
@@ -265,15 +348,26 @@ prepare_dwarf(const struct cpprof__elf_file *file)
            n_bytes <= room(RLIMIT_AS);
 }
 
+/* False: libdw would read what is not there. */
+static bool
+unpack_dwarf(struct cpprof__elf_file *file)
+{
+    struct libdeflate_decompressor *reader = libdeflate_alloc_decompressor();
+    uint64_t n_info = reader ? needed_info(file, reader) : UINT64_MAX;
+    bool is_ready =
+        reader && prepare_dwarf(file) && unpack_all(file, reader, n_info);
+
+    libdeflate_free_decompressor(reader);
+    return is_ready;
+}
+
 void
 cpprof__elf_open_dwarf(struct cpprof__elf_file *file)
 {
     if (!file->elf || file->dwarf || file->unpacked) /* libdw refused it */
         return;
-    if (cpprof__elf_has_dwarf(file) && prepare_dwarf(file)) {
-        if (unpack_all(file))
-            file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-    }
+    if (cpprof__elf_has_dwarf(file) && unpack_dwarf(file))
+        file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
     if (file->dwarf)
         dwarf_new_oom_handler(file->dwarf, cpprof__out_of_memory);
 }
@@ -282,7 +376,7 @@ bool
 cpprof__elf_open(struct cpprof__elf_file *file, const char *path,
                  const char *build_id, enum cpprof__elf_use use)
 {
-    struct cpprof__elf_file opened = {0};
+    struct cpprof__elf_file opened = {.wanted = file->wanted};
     bool is_open = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 

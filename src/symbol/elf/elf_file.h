@@ -13,6 +13,7 @@
 
 #include "base/ranges.h"
 #include "object/build_id.h"
+#include "symbol/elf/needed.h"
 
 #include <elfutils/libdw.h>
 #include <gelf.h>
@@ -32,6 +33,9 @@ struct cpprof__elf_file {
     void *copy;      /* the bytes of an image in memory */
     void **unpacked; /* sections that were packed */
     size_t n_unpacked;
+    /* Given before it is opened: what will be asked for; NULL: anything. */
+    const struct cpprof__wanted *wanted;
+    bool is_partial; /* .debug_info ends with the last unit of these */
     char build_id[CPPROF_BUILD_ID_MAX]; /* "": has none */
 };
 

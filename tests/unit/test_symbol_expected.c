@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packed debug information of which only a part is unpacked, because it was
+ * said before which addresses will be asked for. The answers are those of all
+ * of it, also for an address that nobody spoke of.
+ *
+ * The library has a unit of one function first, then a large one, then two
+ * small ones: their order in .debug_info is that of the linker's arguments.
+ */
+#include "symbol_fixture.h"
+
+#include "symbol/elf/elf_file.h"
+#include "symbol/elf/needed.h"
+
+#define N_FUNCTIONS_MAX 5000
+
+/* Functions of the library, with the addresses that nm lists. */
+static struct function {
+    uint64_t at;
+    char name[64];
+} functions[N_FUNCTIONS_MAX];
+static size_t n_functions;
+
+static const char large[] =
+    "awk 'BEGIN { for (i = 0; i < 2200; i++) { n = sprintf(\"%04d\", i);"
+    " print \"struct kind_\" n \" { int member_\" n \"; struct kind_\" n"
+    " \" *next_\" n \"; };\\nint work_\" n \"(struct kind_\" n \" *p, int x)"
+    " { int y = p->member_\" n \" + x; for (int z = 0; z < y; z++) y ^= z;"
+    " return y; }\" } }' >large.c";
+
+static bool
+make_sources(void)
+{
+    write_file("first.c", "static inline __attribute__((always_inline)) int\n"
+                          "inside(int x)\n"
+                          "{\n    return x * 3;\n}\n"
+                          "int first(int *p) { return inside(*p); }\n");
+    write_file("shared.h", "struct shared { int a; };\n"
+                           "int last(struct shared *s);\n");
+    write_file("middle.c", "#include \"shared.h\"\n"
+                           "int middle(struct shared *s);\n"
+                           "int middle(struct shared *s)\n"
+                           "{\n    return last(s) + 1;\n}\n");
+    write_file("last.c", "#include \"shared.h\"\n"
+                         "int last(struct shared *s) { return s->a; }\n");
+    return run("%s", large);
+}
+
+/* NAME.so, and its debug information packed apart. */
+static bool
+make_library(const char *name, const char *options)
+{
+    return run("gcc -fPIC -shared -g %s -Wl,--build-id=sha1 -o %s.so "
+               "%s/first.c %s/large.c %s/middle.c %s/last.c",
+               options, name, folder, folder, folder, folder) &&
+           run("objcopy --only-keep-debug --compress-debug-sections=zlib "
+               "%s.so %s.debug && objcopy --strip-debug "
+               "--add-gnu-debuglink=%s.debug %s.so",
+               name, name, name, name);
+}
+
+static void
+list_functions(const char *name)
+{
+    FILE *list;
+    unsigned long at;
+
+    assert_true(
+        run("nm %s.so | awk '$2 == \"T\" { print $1, $3 }' >list", name));
+    list = fopen("list", "r");
+    assert_non_null(list);
+    for (n_functions = 0;
+         n_functions < N_FUNCTIONS_MAX &&
+         fscanf(list, "%lx %63s", &at, functions[n_functions].name) == 2;
+         n_functions++)
+        functions[n_functions].at = at;
+    fclose(list);
+    assert_in_range(n_functions, 2203, N_FUNCTIONS_MAX);
+}
+
+static uint64_t
+address_in(const char *function)
+{
+    size_t i;
+
+    for (i = 0; i < n_functions; i++)
+        if (!strcmp(functions[i].name, function))
+            return functions[i].at;
+    fail_msg("no function %s", function);
+    return 0;
+}
+
+static int
+make_libraries(void **state)
+{
+    return make_folder(state) || !make_sources() ||
+           !make_library("plain", "-O0") ||
+           !make_library("shared", "-O0 -flto=1");
+}
+
+/* ---- what is unpacked -------------------------------------------------- */
+
+/* Bytes of .debug_info once the file is open for such addresses; is_partial:
+ * says the file that it is not all. */
+static uint64_t
+info_bytes(const char *file, uint64_t *addresses, size_t n, bool *is_partial)
+{
+    const struct cpprof__wanted wanted = {addresses, n};
+    struct cpprof__elf_file elf = {.wanted = &wanted};
+    GElf_Shdr header;
+
+    assert_true(cpprof__elf_open(&elf, file, "", CPPROF__ELF_DWARF));
+    assert_non_null(elf.dwarf);
+    assert_non_null(cpprof__elf_section(&elf, ".debug_info", &header));
+    *is_partial = elf.is_partial;
+    cpprof__elf_close(&elf);
+    return header.sh_size;
+}
+
+static void
+units_behind_the_last_that_is_expected_are_not_unpacked(void **state)
+{
+    uint64_t at, whole;
+    bool is_partial;
+
+    list_functions("plain");
+    whole = info_bytes("plain.debug", NULL, 0, &is_partial);
+    assert_false(is_partial);
+    assert_in_range(whole, 300000, 10000000);
+    at = address_in("first");
+    assert_in_range(info_bytes("plain.debug", &at, 1, &is_partial), 100, 2000);
+    assert_true(is_partial);
+    at = address_in("last");
+    assert_int_equal(info_bytes("plain.debug", &at, 1, &is_partial), whole);
+    assert_false(is_partial);
+}
+
+static void
+address_in_no_unit_needs_all_of_them(void **state)
+{
+    uint64_t at[2] = {1, address_in("first")};
+    bool is_partial;
+
+    info_bytes("plain.debug", at, 2, &is_partial);
+    assert_false(is_partial);
+}
+
+static void
+all_is_unpacked_where_no_section_says_what_is_needed(void **state)
+{
+    uint64_t at = address_in("first");
+    bool is_partial;
+
+    assert_true(run("objcopy --remove-section=.debug_aranges plain.debug "
+                    "without.debug"));
+    info_bytes("without.debug", &at, 1, &is_partial);
+    assert_false(is_partial);
+}
+
+/* ---- what is answered -------------------------------------------------- */
+
+struct pair {
+    struct cpprof__symbolizer *whole, *part;
+};
+
+static struct cpprof__symbolizer *
+open_library(const char *name)
+{
+    struct cpprof__symbolizer_options options = {.addresses = true};
+    struct cpprof__symbolizer_mapping mapping = {.limit = UINT64_MAX,
+                                                 .build_id = ""};
+    struct cpprof__symbolizer *s = cpprof__symbolizer.make(&options);
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    mapping.path = path;
+    assert_non_null(s);
+    assert_int_equal(cpprof__symbolizer.add_mapping(s, &mapping), 0);
+    return s;
+}
+
+static void
+assert_same_text(const char *a, const char *b)
+{
+    assert_string_equal(a ? a : "none", b ? b : "none");
+}
+
+static void
+check_address(const struct pair *pair, uint64_t at)
+{
+    struct cpprof__frame a[MOST_FRAMES], b[MOST_FRAMES];
+    size_t n = cpprof__symbolizer.resolve(pair->whole, 0, at, a, MOST_FRAMES);
+    size_t i;
+
+    assert_int_equal(
+        cpprof__symbolizer.resolve(pair->part, 0, at, b, MOST_FRAMES), n);
+    assert_int_not_equal(n, 0);
+    for (i = 0; i < n; i++) {
+        assert_string_equal(a[i].name, b[i].name);
+        assert_string_equal(a[i].system_name, b[i].system_name);
+        assert_same_text(a[i].file, b[i].file);
+        assert_int_equal(a[i].line, b[i].line);
+        assert_int_equal(a[i].start_line, b[i].start_line);
+        assert_int_equal(a[i].entry, b[i].entry);
+    }
+    assert_int_equal(cpprof__symbolizer.knows_inlines(pair->whole, 0),
+                     cpprof__symbolizer.knows_inlines(pair->part, 0));
+}
+
+/* All functions, where `expected` was said to be asked for. */
+static void
+check_both(const char *name, const char *expected)
+{
+    struct pair pair = {open_library(name), open_library(name)};
+    size_t i;
+
+    list_functions(name);
+    cpprof__symbolizer.expect(pair.part, 0, address_in(expected));
+    check_address(&pair, address_in(expected));
+    for (i = 0; i < n_functions; i++)
+        if (functions[i].name[0] != '_')
+            check_address(&pair, functions[i].at);
+    cpprof__symbolizer.free(pair.whole);
+    cpprof__symbolizer.free(pair.part);
+}
+
+static void
+unexpected_address_gets_the_answer_of_the_whole(void **state)
+{
+    check_both("plain", "first");
+    check_both("plain", "middle");
+    check_both("plain", "last");
+}
+
+/* Link-time optimization leaves names and lines in the units of the sources,
+ * and refers to them from the one that has the code. */
+static void
+unit_that_refers_to_others_is_read_with_all_of_them(void **state)
+{
+    check_both("shared", "first");
+    check_both("shared", "last");
+}
+
+static void
+inlined_function_of_a_part_is_named(void **state)
+{
+    struct cpprof__symbolizer *s = open_library("plain");
+    struct cpprof__frame frames[MOST_FRAMES];
+    uint64_t at;
+    size_t n = 0;
+
+    list_functions("plain");
+    at = address_in("first");
+    for (; n < 2 && at < address_in("first") + 64; at++) {
+        cpprof__symbolizer.expect(s, 0, at);
+        n = cpprof__symbolizer.resolve(s, 0, at, frames, MOST_FRAMES);
+    }
+    assert_int_equal(n, 2);
+    check_frame(&frames[0], "inside", "first.c", 4, 2);
+    assert_string_equal(frames[1].name, "first");
+    cpprof__symbolizer.free(s);
+}
+
+/* ---- .debug_aranges ---------------------------------------------------- */
+
+/* Two units at 0 and 0x100, with one range each, and a third without any. */
+static const uint8_t aranges[] = {
+    44, 0, 0, 0, 2, 0, 0, 0, 0,    0, 8, 0, 0, 0, 0, 0, /* unit 0 */
+    0,  0, 1, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, /* 0x10000 */
+    0,  0, 0, 0, 0, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0, /* end */
+    44, 0, 0, 0, 2, 0, 0, 1, 0,    0, 8, 0, 0, 0, 0, 0, /* unit 0x100 */
+    0,  0, 2, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, /* 0x20000 */
+    0,  0, 0, 0, 0, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0, /* end */
+    28, 0, 0, 0, 2, 0, 0, 3, 0,    0, 8, 0, 0, 0, 0, 0, /* unit 0x300 */
+    0,  0, 0, 0, 0, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0, /* end */
+};
+
+static uint64_t
+needed(const uint8_t *bytes, size_t n, uint64_t at)
+{
+    return cpprof__needed_bytes(bytes, n, &(struct cpprof__wanted){&at, 1});
+}
+
+static void
+unit_is_needed_up_to_the_next_one(void **state)
+{
+    const size_t n = sizeof aranges;
+
+    assert_int_equal(needed(aranges, n, 0x10000), 0x100);
+    assert_int_equal(needed(aranges, n, 0x1000f), 0x100);
+    assert_int_equal(needed(aranges, n, 0x20008), 0x300);
+    assert_int_equal(needed(aranges, n, 0xffff), UINT64_MAX);
+    assert_int_equal(needed(aranges, n, 0x10010), UINT64_MAX);
+    /* The last one that is listed may be followed by others. */
+    assert_int_equal(needed(aranges, 96, 0x20008), UINT64_MAX);
+}
+
+static void
+broken_section_needs_all(void **state)
+{
+    size_t n;
+
+    for (n = 1; n < sizeof aranges; n++) {
+        uint8_t *copy = malloc(n);
+
+        assert_non_null(copy);
+        memcpy(copy, aranges, n);
+        assert_int_equal(needed(copy, n, 0x20000), UINT64_MAX);
+        free(copy);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            units_behind_the_last_that_is_expected_are_not_unpacked),
+        cmocka_unit_test(address_in_no_unit_needs_all_of_them),
+        cmocka_unit_test(all_is_unpacked_where_no_section_says_what_is_needed),
+        cmocka_unit_test(unexpected_address_gets_the_answer_of_the_whole),
+        cmocka_unit_test(unit_that_refers_to_others_is_read_with_all_of_them),
+        cmocka_unit_test(inlined_function_of_a_part_is_named),
+        cmocka_unit_test(unit_is_needed_up_to_the_next_one),
+        cmocka_unit_test(broken_section_needs_all),
+    };
+
+    return cmocka_run_group_tests(tests, make_libraries, remove_folder);
+}
