@@ -339,6 +339,7 @@ close_files(struct cpprof__module *module)
     memcpy(kept.build_id, module->build_id, sizeof kept.build_id);
     cpprof__scopes_free(&module->scopes);
     cpprof__units_close(&module->units);
+    cpprof__code_names_free(&module->code_names);
     cpprof__frame_table_free(&module->frame_table);
     cpprof__symbols_free(&module->symbols);
     cpprof__ranges_free(&module->code);
@@ -477,21 +478,22 @@ resolve_piece(struct question *q, uint64_t address)
     struct cpprof__frame *frame = q->frames;
     struct cpprof__piece piece;
     const char *name;
-    bool is_part;
+    bool is_part, is_sure = true;
 
     if (!cpprof__frame_table_find(&module->frame_table, address, &piece))
         return 0;
     is_part = piece.function != piece.start;
     name = cpprof__symbols_at(&module->symbols, piece.function, is_part);
     if (!name)
-        name = cpprof__start_name(&module->frame_table, piece.function);
+        name = cpprof__code_name(&module->code_names, &module->frame_table,
+                                 &module->symbols, piece.function, &is_sure);
     *frame = (struct cpprof__frame){0};
     if (name && !cpprof__frame_of_symbol(q->names, name, frame))
         return 0;
     if (!name)
         frame->name = frame->system_name =
             add_stand_in(module, q->names, piece.function);
-    frame->is_stand_in = !name || is_part;
+    frame->is_stand_in = !name || is_part || !is_sure;
     q->start = piece.start;
     return frame->name != NULL;
 }

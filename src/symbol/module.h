@@ -12,6 +12,7 @@
 #include "symbol/dwarf/scopes.h"
 #include "symbol/dwarf/units.h"
 #include "symbol/elf/array.h"
+#include "symbol/elf/code_names.h"
 #include "symbol/elf/debug_file.h"
 #include "symbol/elf/frame_table.h"
 #include "symbol/elf/symbols.h"
@@ -42,6 +43,7 @@ struct cpprof__module {
     struct cpprof__ranges code;
     struct cpprof__symbols symbols;
     struct cpprof__frame_table frame_table; /* of image */
+    struct cpprof__code_names code_names;
     struct cpprof__units units;
     struct cpprof__scopes scopes;
 };

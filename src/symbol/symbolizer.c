@@ -138,6 +138,19 @@ resolve_jit(struct cpprof__symbolizer *s, uint64_t pc,
     return frame->name && frame->system_name;
 }
 
+/* Code of the kernel's in every process, "[vdso]" and "[vsyscall]", by its
+ * mapping. */
+static size_t
+resolve_kernel(const struct cpprof__module *module, struct cpprof__frame *frame)
+{
+    if (strcmp(module->path, "[vdso]") != 0 &&
+        strcmp(module->path, "[vsyscall]") != 0)
+        return 0;
+    *frame = (struct cpprof__frame){
+        .name = module->path, .system_name = module->path, .is_stand_in = true};
+    return 1;
+}
+
 static size_t
 resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
         struct cpprof__frame *frames, size_t max)
@@ -150,7 +163,11 @@ resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
         n = cpprof__module_resolve(s->mappings.at[mapping].module, &s->options,
                                    &s->names, &s->mappings.at[mapping].as_given,
                                    pc, frames, max);
-    return n ? n : resolve_jit(s, pc, frames);
+    if (!n)
+        n = resolve_jit(s, pc, frames);
+    if (!n && mapping < s->mappings.n)
+        n = resolve_kernel(s->mappings.at[mapping].module, frames);
+    return n;
 }
 
 static void

@@ -365,6 +365,10 @@ vdso_is_read_from_this_process(void **state)
     symbolize(&l, false);
     assert_int_equal(frames_of(&l, (uint64_t)(uintptr_t)clock + 1, frames), 1);
     assert_non_null(strstr(frames[0].name, "clock_gettime"));
+    /* Its first bytes are no code. */
+    assert_int_equal(frames_of(&l, l.mapping.start, frames), 1);
+    assert_string_equal(frames[0].name, "[vdso]");
+    assert_true(frames[0].is_stand_in);
     unload(&l);
 }
 

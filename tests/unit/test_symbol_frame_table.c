@@ -38,16 +38,30 @@
     ".cfi_startproc\\nnop\\nnop\\nnop\\nret\\n.cfi_endproc\\n\""               \
     "\n        \"nop\\n\");\n"
 
+/* pick() and choose() are one or the other, as their resolvers say. */
+#define INDIRECT_SOURCE                                                        \
+    "volatile int which;\n"                                                    \
+    "static int quick(int x) { return x * which; }\n"                          \
+    "static int slow(int x) { return x + which; }\n"                           \
+    "static int other(int x) { return x - which; }\n"                          \
+    "int (*table[])(int) = { other };\n"                                       \
+    "typedef int function(int);\n"                                             \
+    "static function *choice(void) { return which ? quick : slow; }\n"         \
+    "int pick(int) __attribute__((ifunc(\"choice\")));\n"
+
 static int
 make_images(void **state)
 {
     if (make_folder(state))
         return -1;
     write_file("cold.c", COLD_SOURCE);
+    write_file("indirect.c", INDIRECT_SOURCE);
     write_file("main.c", "int walk(int);\n"
                          "int main(int n, char **v) { return walk(n); }\n");
     return !run("gcc -O2 -fPIC -shared -o full.so cold.c && "
                 "strip -s -o cold.so full.so && "
+                "gcc -O2 -fPIC -shared -o full2.so indirect.c && "
+                "strip -s -o indirect.so full2.so && "
                 "gcc -O2 -pie -fPIE -o full.pie main.c cold.c && "
                 "strip -s -o cold.pie full.pie && "
                 "gcc -O2 -no-pie -fno-pie -o full.fixed main.c cold.c && "
@@ -200,6 +214,24 @@ main_is_what_the_entry_point_hands_over(void **state)
 #endif
 }
 
+static void
+indirect_function_names_what_it_may_be(void **state)
+{
+#ifdef __x86_64__
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    begin(&l, "indirect.so");
+    check_name(&l, "full2.so", "quick", 1, "pick");
+    check_name(&l, "full2.so", "slow", 1, "pick");
+    check_name(&l, "full2.so", "other", 1, stand_in(&l, "full2.so", "other"));
+    /* Its own name is another one. */
+    frames_of(&l, local_address(&l, "full2.so", "slow"), frames);
+    assert_true(frames[0].is_stand_in);
+    unload(&l);
+#endif
+}
+
 /* A byte of the header, of the table or of an entry is another one. */
 static void
 damaged_table_gives_no_fault(void **state)
@@ -245,6 +277,7 @@ main(void)
         cmocka_unit_test(code_that_no_entry_covers_has_no_name),
         cmocka_unit_test(exported_symbol_without_size_names_its_entry),
         cmocka_unit_test(main_is_what_the_entry_point_hands_over),
+        cmocka_unit_test(indirect_function_names_what_it_may_be),
         cmocka_unit_test(damaged_table_gives_no_fault),
     };
 

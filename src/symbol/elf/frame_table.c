@@ -322,11 +322,9 @@ cpprof__frame_table_find(struct cpprof__frame_table *table, uint64_t address,
     return true;
 }
 
-/* --------------------------------------------------------- the start ---- */
-
-/* The bytes of code at an address, *n of them. */
-static const uint8_t *
-code_at(const struct cpprof__frame_table *t, uint64_t address, size_t *n)
+const uint8_t *
+cpprof__frame_table_code(const struct cpprof__frame_table *t, uint64_t address,
+                         size_t *n)
 {
     const uint8_t *code;
     GElf_Phdr header;
@@ -344,48 +342,4 @@ code_at(const struct cpprof__frame_table *t, uint64_t address, size_t *n)
         }
     }
     return NULL;
-}
-
-/* What glibc's code at the entry point puts into rdi, which is main: "lea
- * main(%rip), %rdi" or "mov $main, %rdi". 0: it is another code. */
-static uint64_t
-main_of(const uint8_t *code, size_t n, uint64_t address)
-{
-    static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    /* xor %ebp,%ebp; mov %rdx,%r9; pop %rsi; mov %rsp,%rdx; and $-16,%rsp;
-     * push %rax; push %rsp */
-    static const uint8_t begin[] = {0x31, 0xed, 0x49, 0x89, 0xd1,
-                                    0x5e, 0x48, 0x89, 0xe2, 0x48,
-                                    0x83, 0xe4, 0xf0, 0x50, 0x54};
-    size_t i = n >= 64 && !memcmp(code, landing, 4) ? 4 : 0;
-    int32_t value;
-
-    if (n < 64 || memcmp(code + i, begin, sizeof begin) != 0)
-        return 0;
-    for (i += sizeof begin; i + 7 <= 64; i++) {
-        memcpy(&value, code + i + 3, sizeof value);
-        if (!memcmp(code + i, "\x48\x8d\x3d", 3))
-            return address + i + 7 + (uint64_t)(int64_t)value;
-        if (!memcmp(code + i, "\x48\xc7\xc7", 3))
-            return (uint64_t)(uint32_t)value;
-    }
-    return 0;
-}
-
-const char *
-cpprof__start_name(const struct cpprof__frame_table *table, uint64_t address)
-{
-    const uint8_t *code;
-    GElf_Ehdr head;
-    size_t n;
-    uint64_t main;
-
-    if (!table->file || !gelf_getehdr(table->file->elf, &head) ||
-        head.e_machine != EM_X86_64 || !head.e_entry)
-        return NULL;
-    code = code_at(table, head.e_entry, &n);
-    main = code ? main_of(code, n, head.e_entry) : 0;
-    if (!main)
-        return NULL;
-    return address == head.e_entry ? "_start" : address == main ? "main" : NULL;
 }

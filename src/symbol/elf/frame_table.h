@@ -48,12 +48,9 @@ cpprof__frame_table_find(struct cpprof__frame_table *table, uint64_t address,
 void
 cpprof__frame_table_free(struct cpprof__frame_table *table);
 
-/*
- * "_start" or "main", if that is what starts at address; else NULL. The first
- * is the entry point, if its code is glibc's, and hands over the second.
- * x86-64.
- */
-const char *
-cpprof__start_name(const struct cpprof__frame_table *table, uint64_t address);
+/* The bytes of code at an address, *n of them; NULL: there is no code. */
+const uint8_t *
+cpprof__frame_table_code(const struct cpprof__frame_table *table,
+                         uint64_t address, size_t *n);
 
 #endif

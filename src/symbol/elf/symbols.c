@@ -12,6 +12,8 @@
  */
 #include "symbol/elf/symbols.h"
 
+#include "symbol/elf/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@ void
 cpprof__symbols_free(struct cpprof__symbols *symbols)
 {
     free(symbols->items.at);
+    free(symbols->resolvers.at);
     free(symbols->names);
     cpprof__ranges_free(&symbols->ranges);
     memset(symbols, 0, sizeof *symbols);
@@ -106,6 +109,10 @@ add_symbol(struct cpprof__symbols *symbols, const struct source *source,
     name = elf_strptr(source->elf, source->names, symbol->st_name);
     if (!name || is_label(name))
         return;
+    if (GELF_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC &&
+        CPPROF__BOUNDED_ROOM(&symbols->resolvers))
+        symbols->resolvers.at[symbols->resolvers.n++] =
+            (struct cpprof__resolver){symbol->st_value, symbol->st_size};
     is_old = is_old_version(name) || is_hidden(source, i);
     symbols->items.at[symbols->items.n++] = (struct cpprof__symbol){
         symbol->st_value, symbol->st_size, name,

@@ -26,6 +26,12 @@ struct cpprof__symbols {
         bool is_whole;       /* out of a table that lists all functions */
     })
     items;
+    /* The resolvers of indirect functions. */
+    CPPROF__ARRAY(struct cpprof__resolver {
+        uint64_t start;
+        uint64_t size;
+    })
+    resolvers;
     /* Once sealed. */
     const char **names;           /* in the string tables of the images */
     struct cpprof__ranges ranges; /* value: index of names */
