@@ -15,6 +15,7 @@
  */
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/cpu/session.h"
 #include "collect/encode/names.h"
 #include "collect/process/environment.h"
@@ -148,7 +149,7 @@ cpprof__at_exit(void)
     (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |        \
      CLONE_SYSVSEM)
 
-static _Alignas(16) char guard_stack[8192];
+static char guard_stack[8192] CPPROF__LARGE;
 static bool guard_taken;
 
 __attribute__((no_sanitize("address", "thread", "undefined"))) static int

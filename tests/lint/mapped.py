@@ -15,8 +15,8 @@ import tempfile
 PAGE = 4096
 SEGMENTS_MAX = 2
 BYTES_MAX = 2 << 20
-SMALL = 8      # bytes: numbers and pointers
-PAGES_MAX = 2  # that those which begin as 0 lie on
+SMALL = 1023   # bytes
+PAGES_MAX = 5  # that those which begin as 0 lie on
 
 
 def output(*command):
@@ -63,18 +63,9 @@ def faults(library):
                % (SMALL, n_pages, PAGES_MAX))
 
 
-SOURCE = """
-char large[%d];
-int a;
-char b[10000];
-int c;
-char d[10000];
-int e;
-char f[10000];
-int g;
-int *reason(void);
-int *reason(void) { return &a + c + e + g + large[0] + b[0] + d[0] + f[0]; }
-"""
+# Large and small ones in turn.
+SOURCE = "char large[%d];\n" + "".join(
+    "int a%d;\nchar b%d[10000];\n" % (i, i) for i in range(PAGES_MAX + 3))
 
 
 def self_test():

@@ -15,6 +15,7 @@
 #include "collect/dump/blocked_thread.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_lock.h"
@@ -44,13 +45,13 @@ static struct scratch {
     uintptr_t leaf; /* what the thread waits in, or 0 */
     bool has_hook;  /* was in the stack */
     uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
-} scratch;
+} scratch CPPROF__LARGE;
 
 static const struct cpprof__thread_self *main_self;
 static uint32_t n_unloading;
 static uint32_t is_walking;
 
-void
+CPPROF__FIRST_STEP void
 cpprof__blocked_thread_note_main(void)
 {
     int32_t tid = (int32_t)syscall(SYS_gettid);

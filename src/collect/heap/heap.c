@@ -10,6 +10,7 @@
 #include "collect/signal/heap/heap.h"
 
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "base/writer.h"
@@ -39,7 +40,7 @@ struct cpprof_heap {
     char name[NAME_BYTES];
 };
 
-static struct cpprof_heap heaps[HEAPS_MAX];
+static struct cpprof_heap heaps[HEAPS_MAX] CPPROF__LARGE;
 static uint32_t n_heaps;
 static pthread_mutex_t heaps_lock = PTHREAD_MUTEX_INITIALIZER;
 

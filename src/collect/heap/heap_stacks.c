@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/heap/heap_stacks.h"
 
+#include "arch/place.h"
 #include "collect/signal/heap/hook_stack.h"
 
 #include <sys/auxv.h>
@@ -16,7 +17,7 @@
 
 /* The kernel puts its random bytes above everything that is ever pushed, and
  * what lies between the stack pointer and them is one mapping. */
-void
+CPPROF__FIRST_STEP void
 cpprof__main_stack_find(void)
 {
     uintptr_t hi = getauxval(AT_RANDOM) & ~(uintptr_t)7;

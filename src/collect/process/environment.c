@@ -12,6 +12,7 @@
  */
 #include "collect/process/environment.h"
 
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/cpu/session.h"
 #include "collect/process/late.h"
@@ -38,11 +39,12 @@
 
 #define SAMPLED_KINDS (CPPROF__KIND_CPU | CPPROF__KINDS_OF_WALL)
 
-static struct cpprof__environment environment;
-static bool is_on;            /* CPPROF was understood */
-static bool is_descendant;    /* of a process profiled by the same variable */
-static bool is_child;         /* made by fork from one */
-static char folder[PATH_MAX]; /* for files of samplers; "": the current one */
+static struct cpprof__environment environment CPPROF__LARGE;
+static bool is_on;         /* CPPROF was understood */
+static bool is_descendant; /* of a process profiled by the same variable */
+static bool is_child;      /* made by fork from one */
+/* For files of samplers; "": the current one. */
+static char folder[PATH_MAX] CPPROF__LARGE;
 
 void
 cpprof__environment_complain(const struct cpprof_error *error)

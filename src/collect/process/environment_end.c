@@ -8,6 +8,7 @@
 #include "collect/process/environment.h"
 
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/recording/recorded.h"
@@ -35,12 +36,12 @@ struct end {
 };
 
 static const struct cpprof__environment *environment; /* NULL: not started */
-static char folder[PATH_MAX];        /* the current one at the start */
-static int32_t started_pid;          /* 0: ended, or not started */
-static uint64_t started_ns;          /* by the monotonic clock */
-static bool is_child;                /* made by fork */
-static bool is_made;                 /* so, or by exec */
-static struct cpprof_heap *mappings; /* followed with mmap=on */
+static char folder[PATH_MAX] CPPROF__LARGE; /* the current one at the start */
+static int32_t started_pid;                 /* 0: ended, or not started */
+static uint64_t started_ns;                 /* by the monotonic clock */
+static bool is_child;                       /* made by fork */
+static bool is_made;                        /* so, or by exec */
+static struct cpprof_heap *mappings;        /* followed with mmap=on */
 static uint64_t n_sampled_at_fork;
 
 static uint64_t

@@ -8,6 +8,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/store/spool.h"
 
@@ -29,8 +30,8 @@
 
 #define PATH_BYTES (PATH_MAX + 32)
 
-static char folder[PATH_MAX]; /* "": no recorder */
-static char path[PATH_BYTES]; /* of the table's file */
+static char folder[PATH_MAX] CPPROF__LARGE; /* "": no recorder */
+static char path[PATH_BYTES] CPPROF__LARGE; /* of the table's file */
 static uint64_t number;
 static int32_t making; /* pid of the process that makes the table; 0: none */
 

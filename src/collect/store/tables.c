@@ -15,6 +15,7 @@
 #include "collect/signal/tables/scripts.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "base/writer.h"
 #include "collect/signal/heap/heap.h"
@@ -39,7 +40,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Guarded by lock. */
 static bool is_made;
-static struct cpprof__mappings mappings;
+static struct cpprof__mappings mappings CPPROF__LARGE;
 static uint32_t first_unresolved = 1; /* nodes before it have a mapping */
 static uint64_t last_unloads;         /* as the loader counts them */
 static uint32_t n_unloads;

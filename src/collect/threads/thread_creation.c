@@ -7,6 +7,7 @@
 #include "collect/threads/thread_creation.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/encode/records_profile.h"
 #include "collect/registry/registry.h"
@@ -39,7 +40,7 @@ struct cpprof__thread_creation {
 static struct cpprof__own_lock lock;
 
 /* Guarded by lock. */
-static struct cpprof__thread_creation *chunks[CHUNKS_MAX];
+static struct cpprof__thread_creation *chunks[CHUNKS_MAX] CPPROF__LARGE;
 static uint32_t n_slots;
 static struct cpprof__thread_creation *first_ended, *last_ended;
 static uint32_t n_ended;

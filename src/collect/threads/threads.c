@@ -19,6 +19,7 @@
 #include "collect/threads/threads.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
@@ -55,7 +56,8 @@ static struct cpprof__threads_plan plan; /* .engine NULL: no session */
 static uint32_t first_free;              /* slot + 1; 0: none */
 static uint32_t n_seen;
 static uint32_t n_armed;
-static int32_t ended[ENDED_MAX]; /* tids that may not be gone yet; 0: none */
+/* Tids that may not be gone yet; 0: none. */
+static int32_t ended[ENDED_MAX] CPPROF__LARGE;
 static uint32_t n_ended;
 static bool has_begun; /* the threads of the start are armed */
 static uint64_t phase_state;

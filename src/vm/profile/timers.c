@@ -18,6 +18,7 @@
  */
 #include "vm/profile/timers.h"
 
+#include "arch/place.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/sample/handler.h"
@@ -525,7 +526,7 @@ cpprof__vm_timers_end(void)
 void
 cpprof__vm_timers_drain(struct cpprof__vm_output *output)
 {
-    static struct cpprof__ring_record record;
+    static struct cpprof__ring_record record CPPROF__LARGE;
     uint64_t clock, head;
 
     if (!all.ring)

@@ -12,6 +12,7 @@
  */
 #include "vm/stacks/interp_frames.h"
 
+#include "arch/place.h"
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/scripts.h"
@@ -38,8 +39,8 @@ struct buffer {
     uintptr_t native[CPPROF__MAX_DEPTH + 2];
     uintptr_t script[CPPROF__MAX_DEPTH];
 };
-static struct buffer buffers[BUFFERS];
-static const void *owners[BUFFERS]; /* NULL: free */
+static struct buffer buffers[BUFFERS] CPPROF__LARGE;
+static const void *owners[BUFFERS] CPPROF__LARGE; /* NULL: free */
 
 static struct buffer *
 take_buffer(void)

@@ -11,6 +11,7 @@
  */
 #include "collect/signal/heap/heap.h"
 
+#include "arch/place.h"
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/heap/heap_random.h"
 #include "collect/signal/heap/hook_stack.h"
@@ -87,7 +88,7 @@ cpprof__heap_reserve(void)
     return block != NULL;
 }
 
-int64_t
+CPPROF__FIRST_STEP int64_t
 cpprof__heap_set_rate(int64_t bytes)
 {
     int64_t before;

@@ -20,6 +20,7 @@
 
 #include "arch/atomic.h"
 #include "arch/mix.h"
+#include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/tables/reserve.h"
@@ -48,7 +49,7 @@ static struct buffer *buffers; /* CPPROF__HOOK_BUFFERS; NULL: not yet */
  * touches few pages; and each has its own cache line. */
 static struct owner {
     _Alignas(64) const void *self;
-} owners[CPPROF__HOOK_BUFFERS];
+} owners[CPPROF__HOOK_BUFFERS] CPPROF__LARGE;
 
 uintptr_t cpprof__main_stack_lo;
 uintptr_t cpprof__main_stack_hi;

@@ -17,6 +17,7 @@
 #include "collect/signal/tables/interp_frames.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
@@ -62,7 +63,7 @@ static struct buffer *buffers; /* CPPROF__DUMP_BUFFERS; NULL: not yet */
 static const void *owners[CPPROF__DUMP_BUFFERS]; /* NULL: free */
 
 struct cpprof__dump_slot
-    *cpprof__dump_slots[CPPROF__DUMP_USERS][CPPROF__DUMP_CHUNKS];
+    *cpprof__dump_slots[CPPROF__DUMP_USERS][CPPROF__DUMP_CHUNKS] CPPROF__LARGE;
 uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS] = {128, 128};
 
 struct cpprof__tree *cpprof__dump_tree;

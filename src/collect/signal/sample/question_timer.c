@@ -12,6 +12,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/signal/sample/sampler.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@
 static struct place {
     int32_t tid;    /* 0: free */
     uint32_t timer; /* the kernel's number, and one; 0: none */
-} places[CPPROF__QUESTIONS_MAX];
+} places[CPPROF__QUESTIONS_MAX] CPPROF__LARGE;
 static uint32_t n_places; /* that may be or have been in use */
 
 /* A timer has a place in the queue of signals as long as it is there; most are

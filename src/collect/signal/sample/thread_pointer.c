@@ -18,6 +18,7 @@
 
 #include "arch/atomic.h"
 #include "arch/mix.h"
+#include "arch/place.h"
 #include "arch/regs.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@
 static __thread volatile uint64_t mark = MARK;
 static intptr_t mark_at; /* from the thread pointer; 0: not learnt */
 static bool is_quick;    /* an instruction reads it */
-static uintptr_t readable[1 << REMEMBERED_BITS];
+static uintptr_t readable[1 << REMEMBERED_BITS] CPPROF__LARGE;
 
 void
 cpprof__thread_pointer_learn(unsigned long hwcap2)

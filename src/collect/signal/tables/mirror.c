@@ -19,6 +19,7 @@
 #include "collect/signal/tables/mirror.h"
 
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/signal/tables/reserve.h"
 
@@ -51,7 +52,7 @@ struct known {
     uint8_t filled[STEPS_MAX];
 };
 
-struct cpprof__mirror cpprof__mirror_plan;
+struct cpprof__mirror cpprof__mirror_plan CPPROF__LARGE;
 static struct known *known;
 
 static long

@@ -2,10 +2,11 @@
 #include "collect/signal/tables/thread.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 
 __thread struct cpprof__thread_self cpprof__self;
-struct cpprof__thread *cpprof__thread_chunks[CPPROF__MAX_CHUNKS];
-int32_t cpprof__thread_tids[CPPROF__MAX_THREADS];
+struct cpprof__thread *cpprof__thread_chunks[CPPROF__MAX_CHUNKS] CPPROF__LARGE;
+int32_t cpprof__thread_tids[CPPROF__MAX_THREADS] CPPROF__LARGE;
 uint32_t cpprof__n_thread_slots;
 
 struct cpprof__thread *

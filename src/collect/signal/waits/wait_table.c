@@ -11,6 +11,7 @@
  */
 #include "collect/signal/waits/wait_table.h"
 
+#include "arch/place.h"
 #include "collect/signal/tables/reserve.h"
 
 /* .state: the sum of times above, the count below. Times are in ticks, modulo
@@ -39,7 +40,7 @@ struct slot {
 /* .who while a thread has given the lock up and not yet stored its number. */
 #define SOON UINT32_MAX
 
-uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES];
+uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES] CPPROF__LARGE;
 static struct slot *slots; /* of each stripe; NULL: nobody ever waited */
 static struct slot nobody[CPPROF__WAIT_SLOTS]; /* read while .slots is NULL */
 
