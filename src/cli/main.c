@@ -17,8 +17,8 @@ help(int argc, char **argv);
 static int
 version(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    if (argc > 1)
+        return cpprof__cli_fail("version takes no words: \"%s\"", argv[1]);
     puts("cpprof " CPPROF_VERSION_TEXT);
     return CPPROF__EXIT_OK;
 }

@@ -59,4 +59,9 @@ check "record -h: names every flag" \
 
 check "nothing is left of all this" same "$(ls -A run)" ""
 check "no profile was written" none '*.gz'
+run "$cpprof" version
+check "version: one line" one_line out 'cpprof [0-9.]+.*'
+run "$cpprof" version extra
+check "version takes no words: status 2" same "$status $(cat out)" "2 "
+check "and one line" one_line err 'cpprof: version takes no words: "extra"'
 finish

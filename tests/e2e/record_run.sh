@@ -203,6 +203,25 @@ wait "$recorder"
 check "to its own end" same "$? $(cat out)" "5 done"
 check "which adds nothing to the file" cmp -s cpu.pb.gz first
 
+# --- what a killed recorder left --------------------------------------------
+rm -f pid
+"$cpprof" record -- sh -c 'echo $$ >pid; exec sleep 100' 2>/dev/null &
+recorder=$!
+until ls run/*/[0-9]* >/dev/null 2>&1 && test -s pid; do sleep 0.05; done
+left=$(ls run)
+run "$cpprof" record -- true
+check "the folder of a recorder that runs stays" same "$(ls run)" "$left"
+kill -9 $recorder
+wait $recorder 2>/dev/null
+touch -d '5 minutes ago' "run/$left"
+run "$cpprof" record -- true
+check "that of one that was killed, too, while its processes run" \
+    same "$(ls run)" "$left"
+kill "$(cat pid)"
+while kill -0 "$(cat pid)" 2>/dev/null; do sleep 0.05; done
+run "$cpprof" record -- true
+check "and the next recorder removes it" same "$(ls -A run)" ""
+
 # --- where the library is ---------------------------------------------------
 # An installation, and a path that LD_PRELOAD would take apart.
 build=$(dirname "$cpprof")

@@ -3,6 +3,11 @@
  * The folder that the samples are in while the command runs: private, in
  * memory where there is such a file system, and gone afterwards. And the
  * library that is preloaded, found from where this program is.
+ *
+ * A recorder that is killed leaves its folder behind, and nobody reads it any
+ * more. The next one removes it. It has found a folder of the same user whose
+ * recorder is gone, since that had a lock on it (flock), and whose processes
+ * are gone, since the files of each begin with its pid.
  */
 #include "cli/record/record.h"
 
@@ -12,10 +17,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Separators of LD_PRELOAD (ld.so(8)) and of CPPROF=. */
@@ -79,13 +87,100 @@ find_library(char library[PATH_MAX])
     return is_found;
 }
 
-/* mkdtemp makes it for the user alone (0700). */
+/* readdir(3) allocates, which a signal handler must not. */
+static void
+remove_files(int folder)
+{
+    _Alignas(struct dirent64) char entries[8192];
+    ssize_t n, at;
+
+    lseek(folder, 0, SEEK_SET);
+    while ((n = getdents64(folder, entries, sizeof entries)) > 0)
+        for (at = 0; at < n;) {
+            struct dirent64 *entry = (void *)(entries + at);
+
+            /* "." and ".." are skipped because they are folders. */
+            unlinkat(folder, entry->d_name, 0);
+            at += entry->d_reclen;
+        }
+}
+
+/* ---- what killed recorders left ---------------------------------------- */
+
+/* A folder so young may have no lock and no file yet. */
+#define YOUNG_S 60
+
+static bool
+has_process(int folder)
+{
+    DIR *dir = fdopendir(dup(folder));
+    const struct dirent *entry;
+    bool has = !dir;
+
+    while (!has && (entry = readdir(dir))) {
+        long pid = strtol(entry->d_name, NULL, 10);
+
+        has = pid > 0 && (!kill((pid_t)pid, 0) || errno != ESRCH);
+    }
+    if (dir)
+        closedir(dir);
+    return has;
+}
+
+static void
+remove_if_left(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return;
+    if (!fstat(fd, &st) && st.st_uid == geteuid() &&
+        (st.st_mode & 07777) == 0700 && time(NULL) - st.st_mtime > YOUNG_S &&
+        !flock(fd, LOCK_EX | LOCK_NB) && !has_process(fd)) {
+        remove_files(fd);
+        rmdir(path);
+    }
+    close(fd);
+}
+
+/* In a folder that make_in() makes one in. */
+static void
+remove_left(const char *made)
+{
+    const char *last = strrchr(made, '/');
+    char pattern[PATH_MAX + 8];
+    glob_t found;
+    size_t i;
+
+    snprintf(pattern, sizeof pattern, "%.*s/cpprof-??????", (int)(last - made),
+             made);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found))
+        return;
+    for (i = 0; i < found.gl_pathc; i++)
+        if (strcmp(found.gl_pathv[i], made))
+            remove_if_left(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+/* ---- making one -------------------------------------------------------- */
+
+/* mkdtemp makes it for the user alone (0700). The lock goes with this process,
+ * the descriptor is never closed. */
 static bool
 make_in(const char *parent, char path[PATH_MAX])
 {
-    return parent && parent[0] == '/' && !strpbrk(parent, SEPARATORS) &&
-           snprintf(path, PATH_MAX, "%s/cpprof-XXXXXX", parent) < PATH_MAX &&
-           mkdtemp(path);
+    int fd;
+
+    if (!parent || parent[0] != '/' || strpbrk(parent, SEPARATORS) ||
+        snprintf(path, PATH_MAX, "%s/cpprof-XXXXXX", parent) >= PATH_MAX ||
+        !mkdtemp(path))
+        return false;
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        flock(fd, LOCK_SH);
+    remove_left(path);
+    return true;
 }
 
 /* A path that LD_PRELOAD would take apart gets a plain name in our folder. */
@@ -129,24 +224,6 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     }
     cpprof__record_folder_remove(folder);
     return false;
-}
-
-/* readdir(3) allocates, which a signal handler must not. */
-static void
-remove_files(int folder)
-{
-    _Alignas(struct dirent64) char entries[8192];
-    ssize_t n, at;
-
-    lseek(folder, 0, SEEK_SET);
-    while ((n = getdents64(folder, entries, sizeof entries)) > 0)
-        for (at = 0; at < n;) {
-            struct dirent64 *entry = (void *)(entries + at);
-
-            /* "." and ".." are skipped because they are folders. */
-            unlinkat(folder, entry->d_name, 0);
-            at += entry->d_reclen;
-        }
 }
 
 void
