@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
+#include "collect/runtime/first_line.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
@@ -22,7 +23,6 @@
 #include "object/plug_in.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -170,27 +170,19 @@ cpprof__http_in_child(void)
 /* ---- CPPROF=http= ---------------------------------------------------------
  */
 
-/* The first line of a file. */
 static enum cpprof_status
 read_token(const char *path, char *token, size_t n, struct cpprof_error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length;
+    int failed = cpprof__first_line(path, token, n);
 
-    if (fd < 0)
-        return cpprof__fail(error, CPPROF_SYSTEM, errno,
-                            "http: cannot read the token: %.120s: %s", path,
-                            strerror(errno));
-    length = read(fd, token, n);
-    close(fd);
-    if (length > 0) {
-        token[(size_t)length < n ? (size_t)length : n - 1] = 0;
-        token[strcspn(token, "\r\n")] = 0;
-    }
-    if (length <= 0 || !*token || (size_t)length >= n)
+    if (failed == EINVAL)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "http: %.120s has no token of 1 to 255 bytes",
                             path);
+    if (failed)
+        return cpprof__fail(error, CPPROF_SYSTEM, failed,
+                            "http: cannot read the token: %.120s: %s", path,
+                            strerror(failed));
     return CPPROF_OK;
 }
 

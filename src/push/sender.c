@@ -11,11 +11,11 @@
 
 #include "arch/atomic.h"
 #include "base/status.h"
+#include "collect/runtime/first_line.h"
 #include "collect/runtime/own_threads.h"
 #include "object/plug_in.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,28 +43,6 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
 
 /* ---- one request ------------------------------------------------------ */
 
-/* The first line of a file, which may change. */
-static bool
-read_line(const char *path, char *line, size_t n)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length;
-    size_t i;
-
-    if (fd < 0)
-        return false;
-    length = read(fd, line, n);
-    close(fd);
-    if (length <= 0)
-        return false;
-    line[(size_t)length < n ? (size_t)length : n - 1] = 0;
-    line[strcspn(line, "\r\n")] = 0;
-    for (i = 0; line[i]; i++)
-        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-            return false;
-    return *line && (size_t)length < n;
-}
-
 /* The headers of a request, and its secret. */
 struct request_head {
     char secret[4096]; /* the token, or the password of user */
@@ -82,8 +60,8 @@ make_head(const struct cpprof__push_plan *plan, const char *type,
 
     snprintf(head->secret, sizeof head->secret, "%s",
              *plan->user ? plan->password : plan->token);
-    if (*plan->token_file &&
-        !read_line(plan->token_file, head->secret, sizeof head->secret))
+    if (*plan->token_file && /* which may change */
+        cpprof__first_line(plan->token_file, head->secret, sizeof head->secret))
         return false;
     snprintf(head->type, sizeof head->type, "Content-Type: %s", type);
     head->headers[n++] = head->type;
