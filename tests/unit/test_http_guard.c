@@ -65,6 +65,30 @@ parses(const char *text)
 }
 
 static void
+another_site_gets_pages_and_no_data(void **state)
+{
+    static const char *const pages[] = {"/",          "/debug/pprof/",
+                                        "/ui",        "/ui/top",
+                                        "/ui/assets", "/debug/pprof/ui/a.js"};
+    static const char *const data[] = {"/debug/pprof/heap",
+                                       "/ui/api/report/top", "/ui/api",
+                                       "/ui/download", "/uix"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof pages / sizeof *pages; i++)
+        assert_true(cpprof__http_site_may_ask("cross-site", pages[i]));
+    for (i = 0; i < sizeof data / sizeof *data; i++) {
+        assert_false(cpprof__http_site_may_ask("cross-site", data[i]));
+        assert_true(cpprof__http_site_may_ask("same-origin", data[i]));
+        assert_true(cpprof__http_site_may_ask(NULL, data[i]));
+    }
+    assert_false(cpprof__http_site_may_ask("same-site", "/ui/api/boxes"));
+    assert_true(cpprof__http_site_may_ask("same-site", "/ui/top"));
+    assert_true(cpprof__http_site_may_ask("same-site", "/debug/pprof/heap"));
+}
+
+static void
 addresses_are_read_and_told_again(void **state)
 {
     static const struct {
@@ -172,6 +196,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_token_itself_is_the_token),
         cmocka_unit_test(a_name_that_is_no_address_is_not_here),
+        cmocka_unit_test(another_site_gets_pages_and_no_data),
         cmocka_unit_test(addresses_are_read_and_told_again),
         cmocka_unit_test(what_is_no_address_is_refused),
         cmocka_unit_test(a_socket_that_nobody_listens_on_is_replaced),

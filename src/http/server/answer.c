@@ -253,6 +253,8 @@ work(void *arg)
     }
     s->n_workers--;
     s->n_threads--;
+    if (s->stops)
+        cpprof__http_wake(s); /* its thread waits for the last one */
     pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->lock);
     return false;

@@ -103,17 +103,34 @@ cpprof__http_token_is(const char *authorization, const char *token)
     return !*(volatile unsigned char *)&differs;
 }
 
+/* Is it that path, or one below it? */
+static bool
+is_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    return !strncmp(path, folder, n) && (!path[n] || path[n] == '/');
+}
+
+/* Below /ui are the page of `cpprof http`, its files, and what they ask for. */
+static bool
+is_page(const char *path)
+{
+    if (is_below(path, "/ui"))
+        return !is_below(path, "/ui/api") && !is_below(path, "/ui/download");
+    return !strcmp(path, "/") || !strcmp(path, "/debug/pprof") ||
+           !strcmp(path, "/debug/pprof/") || is_below(path, "/debug/pprof/ui");
+}
+
 bool
 cpprof__http_site_may_ask(const char *fetch_site, const char *path)
 {
-    static const char page[] = "/debug/pprof/ui";
-
-    if (!fetch_site || strcasecmp(fetch_site, "cross-site"))
+    if (!fetch_site)
         return true;
-    return !strcmp(path, "/") || !strcmp(path, "/debug/pprof") ||
-           !strcmp(path, "/debug/pprof/") ||
-           (!strncmp(path, page, sizeof page - 1) &&
-            (!path[sizeof page - 1] || path[sizeof page - 1] == '/'));
+    /* Another port of this machine is another page, too. */
+    if (!strcasecmp(fetch_site, "same-site") && is_below(path, "/ui"))
+        return is_page(path);
+    return strcasecmp(fetch_site, "cross-site") != 0 || is_page(path);
 }
 
 bool

@@ -34,7 +34,8 @@ bool
 cpprof__http_host_is_here(const char *host);
 
 /* May a request with this "Sec-Fetch-Site" header do what it asks? A page of
- * another site may link to the lists, but may not take a profile or a delta.
+ * another site may link to the lists and to the page of `cpprof http`, but may
+ * not take a profile, a delta or a report.
  * NULL: no such header. */
 bool
 cpprof__http_site_may_ask(const char *fetch_site, const char *path);
