@@ -62,6 +62,13 @@ int
 cpprof__shell(struct pprof_profile *profile,
               const struct cpprof__report_flags *flags);
 
+/* Serve the page of all reports until a signal comes. `read` gets the profile,
+ * or prints why there is none; it is called on another thread. Returns the exit
+ * status of the program. */
+int
+cpprof__web(const struct cpprof__report_flags *flags,
+            struct pprof_profile *(*read)(void *ctx), void *ctx);
+
 /* The text of `cpprof help report`. */
 void
 cpprof__cli_report_help(void);

@@ -40,7 +40,7 @@ static void
 offer_flags(const struct cpprof__flag *flag, const char *word)
 {
     for (; flag->name; flag++)
-        if (!cpprof__flag_is_text(flag) && !flag->is_refused)
+        if (!cpprof__flag_is_text(flag))
             offer(word, "-", flag->name, strlen(flag->name),
                   flag->argument && *flag->argument == '=' ? "=" : "",
                   flag->text);

@@ -51,7 +51,6 @@ struct cpprof__flag {
     /* Only rows of reports have these. */
     const char *group; /* the CHOICE that this word belongs to, or NULL */
     bool in_shell;     /* it is also a variable of the shell */
-    bool is_refused;   /* shells do not complete it */
     const struct cpprof__report_format *format; /* that it chooses, or NULL */
 };
 

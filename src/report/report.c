@@ -284,39 +284,28 @@ proto(struct cpprof__report *r)
     return drop_inlined(r);
 }
 
-/* The form in which a format leaves its result. */
-enum output {
-    TEXT,    /* in `out` */
-    DUMP,    /* the profile as text */
-    PROFILE, /* the profile as profile.proto */
-    STREAM,  /* through `sink`, while it is made */
-};
-
 /* A new format is a line here, an enumerator, and a function, in a file of its
  * name unless it is short. */
-static const struct format {
-    enum cpprof_status (*make)(struct cpprof__report *r);
-    enum output output;
-} formats[] = {
+static const struct cpprof__report_maker formats[] = {
     /* ORDER: enum pprof_report_format */
-    {cpprof__top, TEXT},           /* TOP */
-    {cpprof__tags, TEXT},          /* TAGS */
-    {cpprof__comments, TEXT},      /* COMMENTS */
-    {raw, DUMP},                   /* RAW */
-    {proto, PROFILE},              /* PROTO */
-    {cpprof__topproto, PROFILE},   /* TOPPROTO */
-    {cpprof__tree, TEXT},          /* TREE */
-    {cpprof__peek, TEXT},          /* PEEK */
-    {cpprof__traces, STREAM},      /* TRACES */
-    {cpprof__dot, TEXT},           /* DOT */
-    {cpprof__callgrind, STREAM},   /* CALLGRIND */
-    {cpprof__list, TEXT},          /* LIST */
-    {cpprof__disasm, TEXT},        /* DISASM */
-    {cpprof__heading_alone, TEXT}, /* HEADING */
-    {cpprof__collapsed, STREAM},   /* COLLAPSED */
-    {cpprof__json, STREAM},        /* JSON */
-    {cpprof__flamegraph, STREAM},  /* FLAMEGRAPH */
-    {cpprof__weblist, TEXT},       /* WEBLIST */
+    {cpprof__top, CPPROF__TEXT},           /* TOP */
+    {cpprof__tags, CPPROF__TEXT},          /* TAGS */
+    {cpprof__comments, CPPROF__TEXT},      /* COMMENTS */
+    {raw, CPPROF__DUMP},                   /* RAW */
+    {proto, CPPROF__PROFILE},              /* PROTO */
+    {cpprof__topproto, CPPROF__PROFILE},   /* TOPPROTO */
+    {cpprof__tree, CPPROF__TEXT},          /* TREE */
+    {cpprof__peek, CPPROF__TEXT},          /* PEEK */
+    {cpprof__traces, CPPROF__STREAM},      /* TRACES */
+    {cpprof__dot, CPPROF__TEXT},           /* DOT */
+    {cpprof__callgrind, CPPROF__STREAM},   /* CALLGRIND */
+    {cpprof__list, CPPROF__TEXT},          /* LIST */
+    {cpprof__disasm, CPPROF__TEXT},        /* DISASM */
+    {cpprof__heading_alone, CPPROF__TEXT}, /* HEADING */
+    {cpprof__collapsed, CPPROF__STREAM},   /* COLLAPSED */
+    {cpprof__json, CPPROF__STREAM},        /* JSON */
+    {cpprof__flamegraph, CPPROF__STREAM},  /* FLAMEGRAPH */
+    {cpprof__weblist, CPPROF__TEXT},       /* WEBLIST */
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
@@ -341,18 +330,18 @@ write_text(struct cpprof__report *r, struct cpprof_writer writer,
 }
 
 enum cpprof_status
-pprof_report_write(struct pprof_profile *profile,
-                   const struct cpprof_writer *given,
-                   enum pprof_report_format format,
-                   const struct pprof_report_options *options,
-                   struct cpprof_error *error)
+cpprof__report_make(struct pprof_profile *profile,
+                    const struct cpprof_writer *given,
+                    const struct cpprof__report_maker *maker,
+                    const struct pprof_report_options *options,
+                    const struct cpprof__view *view, struct cpprof_error *error)
 {
     struct pprof_report_options all = PPROF_REPORT_DEFAULTS;
-    struct cpprof__report r = {.p = profile, .options = &all, .error = error};
+    struct cpprof__report r = {
+        .p = profile, .view = view, .options = &all, .error = error};
     struct cpprof_writer writer;
     enum cpprof_status status;
 
-    CPPROF__NEED_BESIDES(given, error, profile);
     status = cpprof__writer_take(given, &writer, error);
     if (status != CPPROF_OK)
         return status;
@@ -361,19 +350,19 @@ pprof_report_write(struct pprof_profile *profile,
     if (status == CPPROF_OK && all.divide_by == 0)
         status =
             cpprof__fail(error, CPPROF_INVALID, 0, "zero divisor specified");
-    if (status == CPPROF_OK && (size_t)format >= N_FORMATS)
+    if (status == CPPROF_OK && !maker)
         status = cpprof__fail(error, CPPROF_INVALID, 0, "no such report");
     if (status == CPPROF_OK)
         status = prepare(&r);
     r.sink.writer = writer;
     if (status == CPPROF_OK)
-        status = formats[format].make(&r);
-    if (status == CPPROF_OK && formats[format].output == STREAM)
+        status = maker->make(&r);
+    if (status == CPPROF_OK && maker->output == CPPROF__STREAM)
         status = cpprof__sink_end(&r.sink, status, error);
-    else if (status == CPPROF_OK && formats[format].output != TEXT)
+    else if (status == CPPROF_OK && maker->output != CPPROF__TEXT)
         status = pprof_write(r.made ? r.made : profile, &writer,
-                             formats[format].output == DUMP ? PPROF_FORMAT_TEXT
-                                                            : PPROF_FORMAT_GZIP,
+                             maker->output == CPPROF__DUMP ? PPROF_FORMAT_TEXT
+                                                           : PPROF_FORMAT_GZIP,
                              NULL, error);
     else
         status = write_text(&r, writer, status);
@@ -383,6 +372,19 @@ pprof_report_write(struct pprof_profile *profile,
     free((char *)r.sample_unit);
     pprof_free(r.made);
     return status;
+}
+
+enum cpprof_status
+pprof_report_write(struct pprof_profile *profile,
+                   const struct cpprof_writer *given,
+                   enum pprof_report_format format,
+                   const struct pprof_report_options *options,
+                   struct cpprof_error *error)
+{
+    CPPROF__NEED_BESIDES(given, error, profile);
+    return cpprof__report_make(
+        profile, given, (size_t)format < N_FORMATS ? &formats[format] : NULL,
+        options, NULL, error);
 }
 
 enum cpprof_status

@@ -12,8 +12,31 @@
 #include "profile/proto/sink.h"
 #include "report/graph.h"
 
+/* The order in which a view puts the frames of a stack on each other. */
+enum cpprof__stack_order {
+    CPPROF__FROM_ROOT,
+    CPPROF__FROM_LEAF,
+    /* From the outermost frame that matches `pivot`, inwards and outwards. */
+    CPPROF__CALLEES,
+    CPPROF__CALLERS,
+};
+
+/*
+ * What the page of `cpprof http` asks for besides the options of a report. The
+ * formats that need it are cpprof__..._view(), and write JSON; others leave it
+ * alone.
+ */
+struct cpprof__view {
+    enum cpprof__stack_order order;
+    const char *pivot; /* a regular expression over names, or NULL */
+    const char *zoom;  /* the box that is enlarged (flame/boxes.h), or NULL */
+    double fraction;   /* boxes below this part of it are left out */
+    size_t max_boxes, max_rows;
+};
+
 struct cpprof__report {
     struct pprof_profile *p;
+    const struct cpprof__view *view;      /* or NULL */
     struct pprof_report_options *options; /* a copy: a format may change them */
     struct cpprof_error *error;
 
@@ -29,6 +52,28 @@ struct cpprof__report {
     /* For formats that are a profile: the one to write, instead of `out`. */
     struct pprof_profile *made; /* freed with the report; NULL: p itself */
 };
+
+/* The form in which a format leaves its result. */
+enum cpprof__report_output {
+    CPPROF__TEXT,    /* in `out` */
+    CPPROF__DUMP,    /* the profile as text */
+    CPPROF__PROFILE, /* the profile as profile.proto */
+    CPPROF__STREAM,  /* through `sink`, while it is made */
+};
+
+struct cpprof__report_maker {
+    enum cpprof_status (*make)(struct cpprof__report *r);
+    enum cpprof__report_output output;
+};
+
+/* pprof_report_write() with a format of the caller's, and a view or NULL. */
+enum cpprof_status
+cpprof__report_make(struct pprof_profile *profile,
+                    const struct cpprof_writer *writer,
+                    const struct cpprof__report_maker *maker,
+                    const struct pprof_report_options *options,
+                    const struct cpprof__view *view,
+                    struct cpprof_error *error);
 
 /* The figures of the graph that a heading shows. */
 struct cpprof__shown {
@@ -140,6 +185,16 @@ enum cpprof_status
 cpprof__json(struct cpprof__report *r);
 enum cpprof_status
 cpprof__flamegraph(struct cpprof__report *r);
+
+/* What the page of `cpprof http` shows, as JSON: stacks as boxes, the table of
+ * all functions, and what there is in the profile. -tags makes JSON for a view,
+ * too. */
+enum cpprof_status
+cpprof__boxes_view(struct cpprof__report *r);
+enum cpprof_status
+cpprof__table_view(struct cpprof__report *r);
+enum cpprof_status
+cpprof__profile_view(struct cpprof__report *r);
 
 /* The stacks of -traces. */
 enum cpprof_status

@@ -40,6 +40,7 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         self.n, self.session, self.rest, self.errors = 0, None, b"", []
+        self.before = ""  # a script that runs in each page before its own
 
     def receive(self):
         while b"\0" not in self.rest:
@@ -76,6 +77,9 @@ class Browser:
         self.ask("Runtime.enable")
         self.ask("Page.enable")
         self.ask("Emulation.setFocusEmulationEnabled", enabled=True)
+        if self.before:
+            self.ask("Page.addScriptToEvaluateOnNewDocument",
+                     source=self.before)
         self.ask("Page.navigate", url=url)
         end = time.time() + PATIENCE
         while self.tell("document.readyState + location.protocol") != \

@@ -65,12 +65,6 @@
 #define FLAG(of, word, member, value, can_be, help)                            \
     CPPROF__FLAG(of, #word, struct cpprof__report_flags, member, value,        \
                  can_be, help)
-#define REFUSED(of, word, value, help)                                         \
-    {                                                                          \
-        .name = #word, KIND(of), AT(word), .argument = value,                  \
-        .is_refused = true, .text = help                                       \
-    }
-
 #define MATCH                                                                  \
     "A regular expression, found anywhere in the name of a function, in its\n" \
     "source file or in the file of its mapping.\n"
@@ -135,9 +129,12 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
      .words = ":files",
      .text = "Write reports into this file\n"
              "Profiles never go to a terminal, but into profile001.pb.gz.\n"},
-    REFUSED(STRING, http, "=HOST:PORT",
-            "A web page with all reports; it is not there yet\n"),
-    REFUSED(BOOL, no_browser, NULL, "With -http: start no browser\n"),
+    FLAG(STRING, http, http, "=HOST:PORT", NULL,
+         "Show all reports in a browser, at this address\n"
+         "No host: this machine; no port: any that is free. `cpprof http` is "
+         "the same.\n"),
+    FLAG(BOOL, no_browser, no_browser, NULL, NULL,
+         "With -http: start no browser\n"),
     TEXT("\nWithout a format the shell starts: cpprof help shell.\n"),
 
     TOPIC(

@@ -172,22 +172,38 @@ free_stdin(const struct cpprof__report_flags *w)
     return true;
 }
 
+/* The profile, ready for reports. NULL after printing what is wrong. */
+static struct pprof_profile *
+read_prepared(void *flags)
+{
+    struct cpprof__report_flags *w = flags;
+    struct cpprof_error error = {0};
+    struct pprof_profile *p = cpprof__read_sources(w);
+
+    if (!p)
+        return NULL;
+    cpprof__progress("looking for symbols");
+    if (prepare(p, w, &error) == CPPROF_OK)
+        return p;
+    cpprof__cli_fail("%s", error.text);
+    pprof_free(p);
+    return NULL;
+}
+
 static int
 read_and_report(struct cpprof__report_flags *w)
 {
     struct cpprof__origins origins = {0};
-    struct cpprof_error error = {0};
     struct pprof_profile *p;
     int status = CPPROF__EXIT_ERROR;
 
     w->origins = &origins;
-    p = cpprof__read_sources(w);
+    if (w->http && *w->http)
+        return cpprof__web(w, read_prepared, w);
+    p = read_prepared(w);
     cpprof__viewer_begin();
     if (p) {
-        cpprof__progress("looking for symbols");
-        if (prepare(p, w, &error) != CPPROF_OK)
-            cpprof__cli_fail("%s", error.text);
-        else if (!w->interactive)
+        if (!w->interactive)
             status = cpprof__print_report(p, w);
         else if (free_stdin(w))
             status = cpprof__shell(p, w);

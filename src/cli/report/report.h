@@ -40,7 +40,7 @@ struct cpprof__report_flags {
     bool diff_base;                      /* bases are of -diff_base */
     struct cpprof__flag_list diff_bases; /* as given, until they are bases */
     const char *symbolize_text, *granularity, *sort; /* as given */
-    const char *http;                                /* as given, and refused */
+    const char *http; /* where the page is served; NULL or "": nowhere */
     bool no_browser;
     bool normalize;
     bool all_frames;  /* ignore drop_frames */
@@ -131,6 +131,10 @@ cpprof__viewer_file(const char *ending, char *path, struct cpprof_error *error);
 enum cpprof_status
 cpprof__view(const char *viewer, const char *path, bool to_the_end,
              struct cpprof_error *error);
+
+/* Show an address in a browser, which is not waited for. */
+enum cpprof_status
+cpprof__browse(const char *url, struct cpprof_error *error);
 
 /*
  * Between these, files are remembered, also those that forked children make;

@@ -78,9 +78,6 @@ choose_format(struct cpprof__report_flags *w, const bool *given,
                          "the command line");
     else if (w->no_browser && !is_set(w->http))
         cpprof__cli_fail("-no_browser only makes sense with -http");
-    else if (is_set(w->http))
-        cpprof__cli_fail("-http: there is no web page yet; -flamegraph makes "
-                         "a file that a browser opens");
     else
         return true;
     return false;
@@ -208,6 +205,31 @@ take_binary(struct cpprof__report_flags *w)
     w->n_sources--;
 }
 
+/* ":8080", "localhost:0", "unix:/run/x.sock": where a page is to be served. */
+static bool
+is_address(const char *word)
+{
+    const char *port = strrchr(word, ':');
+
+    if (strncmp(word, "unix:", 5) == 0)
+        return true;
+    return port && !strchr(word, '/') && access(word, F_OK) != 0 &&
+           port[1 + strspn(port + 1, "0123456789")] == 0;
+}
+
+/* `cpprof http`: the address may stand before the sources. */
+static void
+take_address(struct cpprof__report_flags *w)
+{
+    if (!is_set(w->http) && w->n_sources > (w->bases.n == 0) &&
+        is_address(w->sources[0])) {
+        w->http = *w->sources++;
+        w->n_sources--;
+    }
+    if (!is_set(w->http))
+        w->http = ":0";
+}
+
 /* ------------------------------------------------------------- words ---- */
 
 static bool
@@ -217,6 +239,10 @@ interpret(struct cpprof__report_flags *w, bool *given, const char *command)
         command ? cpprof__report_flag(command) : NULL;
     int granularity, sort;
 
+    if (command && strcmp(command, "http") == 0) {
+        take_address(w);
+        command = NULL;
+    }
     /* A command that looks for something has that as its first argument. */
     if (flag && cpprof__report_flag_is_search(flag) && w->n_sources) {
         w->options.symbol = *w->sources++;

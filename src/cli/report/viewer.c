@@ -127,30 +127,54 @@ start(const char *program, const char *path, pid_t *pid)
     return failure;
 }
 
-enum cpprof_status
-cpprof__view(const char *viewer, const char *path, bool to_the_end,
-             struct cpprof_error *error)
+/* Start the first program that is there; *program is its name. */
+static enum cpprof_status
+start_first(const char *viewer, const char *path, const char **program,
+            pid_t *pid, struct cpprof_error *error)
 {
-    enum cpprof_status status = CPPROF_OK;
     const char *programs[MAX_PROGRAMS] = {
         strcmp(viewer, "gv") == 0 ? "gv --noantialias" : viewer};
     size_t n = strcmp(viewer, "web") == 0 ? browsers(programs) : 1, i;
-    int failure = ENOENT, how = 0;
-    pid_t pid = 0;
+    int failure = ENOENT;
 
     for (i = 0; i < n && failure; i++)
-        failure = start(programs[i], path, &pid);
+        failure = start(programs[i], path, pid);
     if (failure && n > 1)
         return cpprof__fail(error, CPPROF_SYSTEM, failure,
                             "no browser found; set BROWSER, or open %s", path);
     if (failure)
         return cpprof__fail(error, CPPROF_SYSTEM, failure,
                             "cannot start the viewer: %s", programs[0]);
+    *program = programs[i - 1];
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__browse(const char *url, struct cpprof_error *error)
+{
+    const char *program;
+    pid_t pid;
+
+    return start_first("web", url, &program, &pid, error);
+}
+
+enum cpprof_status
+cpprof__view(const char *viewer, const char *path, bool to_the_end,
+             struct cpprof_error *error)
+{
+    const char *program = NULL;
+    pid_t pid = 0;
+    int how = 0;
+    enum cpprof_status status =
+        start_first(viewer, path, &program, &pid, error);
+
+    if (status != CPPROF_OK)
+        return status;
     while (to_the_end && waitpid(pid, &how, 0) < 0 && errno == EINTR)
         continue;
     if (how)
         status = cpprof__fail(error, CPPROF_SYSTEM, 0,
-                              "the viewer has failed: %s", programs[i - 1]);
+                              "the viewer has failed: %s", program);
     /* Many viewers only tell another program to open it, and then end. */
     sleep(1);
     return status;

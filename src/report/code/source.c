@@ -12,7 +12,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +30,96 @@ struct cpprof__source_file {
     CPPROF__ARRAY(size_t) lines; /* where each begins, and one for the end */
     char *error;
 };
+
+/* ------------------------------------------------------------- guard ---- */
+
+static enum cpprof__source_guard guard = CPPROF__SOURCE_ANY;
+
+void
+cpprof__source_set_guard(enum cpprof__source_guard which)
+{
+    guard = which;
+}
+
+/* Is the file below a folder? Both are without links. */
+static bool
+is_below(const char *path, const char *folder, size_t n)
+{
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    return n && strncmp(path, folder, n) == 0 &&
+           (path[n] == '/' || folder[n - 1] == '/');
+}
+
+static bool
+is_in_search_path(const struct cpprof__source *s, const char *path)
+{
+    const char *dir;
+    size_t n;
+
+    if (s->own_path) /* nobody named one */
+        return false;
+    for (dir = s->search_path; *dir; dir += n + (dir[n] == ':')) {
+        char name[PATH_MAX], real[PATH_MAX];
+
+        n = strcspn(dir, ":");
+        snprintf(name, sizeof name, "%.*s", (int)n, dir);
+        if (n && n < sizeof name && realpath(name, real) &&
+            is_below(path, real, strlen(real)))
+            return true;
+    }
+    return false;
+}
+
+/* Is a dot at the front of a folder's name below HOME? */
+static bool
+is_private(const char *path)
+{
+    const char *home = getenv("HOME");
+    char real[PATH_MAX];
+
+    return home && realpath(home, real) && is_below(path, real, strlen(real)) &&
+           strstr(path + strlen(real), "/.");
+}
+
+static bool
+has_suffix_of_code(const char *path)
+{
+    static const char suffixes[] =
+        " c h cc hh cpp hpp cxx hxx c++ h++ inc inl ipp tcc m mm s S asm go rs "
+        "py pyx pxd lua js ts java kt scala rb pl php swift zig d ml hs f f90 "
+        "y l sql sh cs erl ex nim v cu proto ";
+    const char *dot = strrchr(path, '.');
+    char word[16];
+
+    if (!dot || strchr(dot, '/') ||
+        (size_t)snprintf(word, sizeof word, " %s ", dot + 1) >= sizeof word)
+        return false;
+    return strstr(suffixes, word);
+}
+
+/* May an open file be shown? Its true name counts, behind all links. */
+static bool
+may_show(const struct cpprof__source *s, int fd)
+{
+    static const char *const closed[] = {"/proc", "/sys", "/dev", NULL};
+    char link[64], path[PATH_MAX];
+    ssize_t n;
+    size_t i;
+
+    if (guard == CPPROF__SOURCE_ANY)
+        return true;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    if (n <= 0 || *path != '/')
+        return false;
+    path[n] = 0;
+    for (i = 0; closed[i]; i++)
+        if (is_below(path, closed[i], strlen(closed[i])))
+            return false;
+    return has_suffix_of_code(path) && !is_private(path) &&
+           (guard == CPPROF__SOURCE_CODE || is_in_search_path(s, path));
+}
 
 /* ------------------------------------------------------------- files ---- */
 
@@ -92,7 +184,8 @@ read_all(int fd, struct cpprof__buffer *text)
 /* Read the file if it can be opened; 0 or what failed. A pipe or a device is
  * not waited for. */
 static int
-read_file(const char *path, struct cpprof__source_file *f)
+read_file(const struct cpprof__source *s, const char *path,
+          struct cpprof__source_file *f)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     int failed = fd < 0 ? errno : 0;
@@ -104,6 +197,8 @@ read_file(const char *path, struct cpprof__source_file *f)
         failed = errno;
     else if (!S_ISREG(st.st_mode))
         failed = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+    else if (!may_show(s, fd))
+        failed = EACCES;
     else
         failed = read_all(fd, &f->text);
     close(fd);
@@ -176,7 +271,7 @@ try_folders(const struct cpprof__source *s, const char *path, bool above,
             continue;
         for (k = n;; k = up) {
             joined = join(&name, dir, k, path);
-            failed = joined ? read_file(joined, f) : ENOMEM;
+            failed = joined ? read_file(s, joined, f) : ENOMEM;
             up = above ? parent(dir, k) : k;
             if (!failed || failed == ENOMEM || up == k)
                 break;
@@ -224,7 +319,7 @@ load(struct cpprof__source *s, const char *path, size_t n,
         failed = EINVAL;
         set_error(f, path, failed);
     } else if (path[cut] == '/') {
-        failed = read_file(path + cut, f);
+        failed = read_file(s, path + cut, f);
         if (failed)
             set_error(f, path + cut, failed);
     } else {

@@ -13,6 +13,21 @@
 #include "profile/model/strings.h"
 #include <cpprof/status.h>
 
+/*
+ * Which files may be shown. A page shows what a profile names to whoever asks,
+ * so only sources of a language, and none of /proc, /sys, /dev or of a folder
+ * whose name begins with a dot below HOME; or of those only the ones below the
+ * search path that the user gave. Holds for the whole process.
+ */
+enum cpprof__source_guard {
+    CPPROF__SOURCE_ANY,
+    CPPROF__SOURCE_CODE,
+    CPPROF__SOURCE_SEARCHED,
+};
+
+void
+cpprof__source_set_guard(enum cpprof__source_guard which);
+
 struct cpprof__source_file;
 
 /* Zero bytes but for the paths is a valid reader. */

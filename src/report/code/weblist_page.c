@@ -284,8 +284,10 @@ print_piece(struct cpprof__weblist *w, const struct piece *p)
     escape(out, cpprof__strings_text(&w->names, file),
            cpprof__strings_n(&w->names, file));
     cpprof__buffer_printf(out,
-                          "</p>\n<pre onClick=\"pprof_toggle_asm(event)\">\n"
-                          "  Total:  ");
+                          "</p>\n<pre%s>\n"
+                          "  Total:  ",
+                          w->r->view ? ""
+                                     : " onClick=\"pprof_toggle_asm(event)\"");
     cpprof__print_sums(w->r, p->flat, p->cum);
     cpprof__buffer_printf(out, "\n");
     for (line = p->begin_line; line < p->end_line; line++) {
@@ -379,7 +381,8 @@ print_legend(struct cpprof__weblist *w)
 enum cpprof_status
 cpprof__weblist_page(struct cpprof__weblist *w)
 {
-    cpprof__buffer_append(&w->r->out, head, sizeof head - 1);
+    /* A view has its own script and style. */
+    cpprof__buffer_append(&w->r->out, head, w->r->view ? 0 : sizeof head - 1);
     print_legend(w);
     print_pieces(w);
     cpprof__buffer_printf(&w->r->out, "\n</body>\n</html>\n");

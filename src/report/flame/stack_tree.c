@@ -41,12 +41,19 @@ struct maker {
 #define NO_CHILD UINT32_MAX
 
 static void
-add_value(struct cpprof__box *box, int64_t value)
+add_value(unsigned __int128 *positive, unsigned __int128 *negative,
+          int64_t value)
 {
     if (value > 0)
-        box->positive += (uint64_t)value;
+        *positive += (uint64_t)value;
     else
-        box->negative += -(uint64_t)value;
+        *negative += -(uint64_t)value;
+}
+
+static int64_t
+value_of(const struct maker *m, const struct item *item)
+{
+    return cpprof__values(m->g->p, item->sample)[m->g->value];
 }
 
 /* ---------------------------------------------------------- children ---- */
@@ -55,7 +62,7 @@ add_value(struct cpprof__box *box, int64_t value)
 static bool
 count_children(struct maker *m, uint32_t at)
 {
-    const struct cpprof__box *box = &m->tree->boxes.at[at];
+    struct cpprof__box *box = &m->tree->boxes.at[at];
     size_t i;
 
     m->children.n = 0;
@@ -66,9 +73,12 @@ count_children(struct maker *m, uint32_t at)
         bool is_inline;
 
         m->child_of[i] = NO_CHILD;
-        if (!cpprof__stack_next(m->g, item->sample, &item->rest, &node,
-                                &is_inline))
+        if (!cpprof__stack_step(m->g, m->cut->order, item->sample, &item->rest,
+                                &node, &is_inline)) {
+            add_value(&box->self_positive, &box->self_negative,
+                      value_of(m, item));
             continue;
+        }
         if (m->seen[node] != at + 1) {
             if (!CPPROF__ARRAY_ROOM(&m->children, 1))
                 return false;
@@ -81,7 +91,7 @@ count_children(struct maker *m, uint32_t at)
         child = &m->children.at[m->child_of[i]].box;
         child->n_items++;
         child->is_inline &= is_inline;
-        add_value(child, cpprof__values(m->g->p, item->sample)[m->g->value]);
+        add_value(&child->positive, &child->negative, value_of(m, item));
     }
     return true;
 }
@@ -99,17 +109,41 @@ compare(const void *x, const void *y, void *ctx)
     return (a->node > b->node) - (a->node < b->node);
 }
 
+/* The weight of the boxes that are kept below this one. */
+static void
+set_least(struct maker *m, uint32_t at)
+{
+    m->least =
+        (unsigned __int128)((double)cpprof__box_weight(&m->tree->boxes.at[at]) *
+                            m->cut->fraction);
+    if (!m->least)
+        m->least = 1;
+}
+
+/* Is the child to be looked into? Above the box that is enlarged, whose depth
+ * is then its number, only the one that leads there is. */
+static bool
+is_wanted(const struct maker *m, uint32_t at, const struct child *child)
+{
+    if (at < m->cut->n_way)
+        return child->box.node == m->cut->way[at];
+    return cpprof__box_weight(&child->box) >= m->least;
+}
+
 /* The large children, in their order. */
 static bool
-order_children(struct maker *m)
+order_children(struct maker *m, uint32_t at)
 {
     size_t i;
+
+    if (at == m->cut->n_way)
+        set_least(m, at);
 
     m->order.n = 0;
     if (!CPPROF__ARRAY_ROOM(&m->order, m->children.n))
         return false;
     for (i = 0; i < m->children.n; i++)
-        if (cpprof__box_weight(&m->children.at[i].box) >= m->least)
+        if (is_wanted(m, at, &m->children.at[i]))
             m->order.at[m->order.n++] = (uint32_t)i;
     if (m->order.n)
         qsort_r(m->order.at, m->order.n, sizeof *m->order.at, compare,
@@ -174,24 +208,21 @@ add_root(struct maker *m)
 {
     const struct pprof_profile *p = m->g->p;
     struct cpprof__box *root = CPPROF__ARRAY_ADD(&m->tree->boxes);
+    struct item item;
     size_t i;
 
     if (!root)
         return false;
     *root = (struct cpprof__box){.node = CPPROF__NO_NODE};
     for (i = 0; i < p->samples.n; i++) {
-        int64_t value = cpprof__values(p, i)[m->g->value];
-
-        if (!value)
+        item.sample = (uint32_t)i;
+        if (!value_of(m, &item) ||
+            !cpprof__stack_start(m->g, m->cut->order, m->cut->pivots, i,
+                                 &item.rest))
             continue;
-        add_value(root, value);
-        m->items[root->n_items++] =
-            (struct item){(uint32_t)i, cpprof__stack_begin(m->g, (uint32_t)i)};
+        add_value(&root->positive, &root->negative, value_of(m, &item));
+        m->items[root->n_items++] = item;
     }
-    m->least = (unsigned __int128)((double)cpprof__box_weight(root) *
-                                   m->cut->fraction);
-    if (!m->least)
-        m->least = 1;
     return true;
 }
 
@@ -217,8 +248,8 @@ cpprof__stack_tree_make(struct cpprof__stack_tree *tree,
     uint32_t i;
 
     for (i = 0; ok && i < tree->boxes.n; i++) {
-        ok =
-            count_children(&m, i) && order_children(&m) && keep_children(&m, i);
+        ok = count_children(&m, i) && order_children(&m, i) &&
+             keep_children(&m, i);
         if (ok)
             sort_items(&m, i);
     }

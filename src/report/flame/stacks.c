@@ -43,6 +43,30 @@ cpprof__stacks_name(const struct cpprof__graph *g,
     cpprof__buffer_printf(out, " <0x%" PRIx64 ">]", node->address);
 }
 
+bool
+cpprof__stack_start(const struct cpprof__graph *g,
+                    enum cpprof__stack_order order, const uint8_t *pivots,
+                    size_t sample, struct cpprof__stack_rest *rest)
+{
+    struct cpprof__stack_rest before;
+    uint32_t node;
+    bool is_inline;
+
+    *rest = cpprof__stack_begin(g, sample);
+    if (order == CPPROF__FROM_LEAF)
+        *rest = (struct cpprof__stack_rest){0, 0};
+    if (order == CPPROF__FROM_ROOT || order == CPPROF__FROM_LEAF)
+        return true;
+    do {
+        before = *rest;
+        if (!cpprof__stack_next(g, sample, rest, &node, &is_inline))
+            return false;
+    } while (!pivots[node]);
+    if (order == CPPROF__CALLEES)
+        *rest = before;
+    return true;
+}
+
 /* ------------------------------------------------------------- equal ---- */
 
 /* A sample's stack as numbers, which next() reads one after the other. */

@@ -58,6 +58,47 @@ cpprof__stack_next(const struct cpprof__graph *g, size_t sample,
     return true;
 }
 
+/* The node that was read last, once more: the way back, to the root. */
+static inline bool
+cpprof__stack_back(const struct cpprof__graph *g, size_t sample,
+                   struct cpprof__stack_rest *rest, uint32_t *node,
+                   bool *is_inline)
+{
+    const struct cpprof__sample *s = &g->p->samples.at[sample];
+    size_t location, n;
+
+    if (!rest->n_nodes) {
+        if (rest->n_frames == s->n_frames)
+            return false;
+        rest->n_frames++;
+    }
+    location = g->p->frames.at[s->first_frame + rest->n_frames - 1];
+    n = g->first_node[location + 1] - g->first_node[location];
+    *node = g->location_nodes.at[g->first_node[location] + rest->n_nodes++];
+    *is_inline = rest->n_nodes < n;
+    if (rest->n_nodes == n)
+        rest->n_nodes = 0;
+    return true;
+}
+
+/* Set *rest to where a stack begins in that order; pivots says of each node
+ * whether it is one. False: the stack has none. */
+bool
+cpprof__stack_start(const struct cpprof__graph *g,
+                    enum cpprof__stack_order order, const uint8_t *pivots,
+                    size_t sample, struct cpprof__stack_rest *rest);
+
+static inline bool
+cpprof__stack_step(const struct cpprof__graph *g,
+                   enum cpprof__stack_order order, size_t sample,
+                   struct cpprof__stack_rest *rest, uint32_t *node,
+                   bool *is_inline)
+{
+    return order == CPPROF__FROM_ROOT || order == CPPROF__CALLEES
+               ? cpprof__stack_next(g, sample, rest, node, is_inline)
+               : cpprof__stack_back(g, sample, rest, node, is_inline);
+}
+
 /* ------------------------------------------------------------ equal ---- */
 
 /* Stacks of samples with different labels differ. */
@@ -99,6 +140,8 @@ struct cpprof__box {
     /* Sums of the positive and, without their sign, of the negative values of
      * all samples through it. Both are wide enough for any sum. */
     unsigned __int128 positive, negative;
+    /* The part of it whose stacks end here. */
+    unsigned __int128 self_positive, self_negative;
     size_t first_item, n_items; /* stack_tree_make()'s own */
 };
 
@@ -111,6 +154,12 @@ struct cpprof__stack_tree {
 struct cpprof__stack_cut {
     double fraction;  /* boxes below this part of all */
     size_t max_boxes; /* boxes below deeper ones, once there are as many */
+    enum cpprof__stack_order order;
+    const uint8_t *pivots; /* by node; of the last two orders */
+    /* The nodes that lead from the root to the box that is enlarged: nothing
+     * beside it is visited, and `fraction` is of it. */
+    const uint32_t *way;
+    size_t n_way;
 };
 
 /* tree is zero bytes; free it in any case. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * -tags: what the samples of each label add up to. Samples that share a label
- * set are added up first, so that each label is looked at once per set.
+ * set are added up first, so that each label is looked at once per set. A view
+ * gets them as JSON.
  * Source: internal/report/report.go printTags.
  */
 #include "report/report.h"
 
 #include "base/status.h"
+#include "report/flame/boxes.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* A value of a label key; numbers as they are printed. */
@@ -133,8 +136,6 @@ print(struct tags *t)
     size_t first, end;
     bool ok;
 
-    if (t->list.n)
-        qsort_r(t->list.at, t->list.n, sizeof *t->list.at, compare, t);
     for (first = 0; first < t->list.n; first = end) {
         const struct tag *tag = &t->list.at[first];
 
@@ -148,12 +149,50 @@ print(struct tags *t)
     return ok;
 }
 
+/* {..., "keys": [{"key", "values": [[text, sum]...]}...]} */
+static void
+print_as_data(struct tags *t)
+{
+    const struct cpprof__strings *strings = &t->r->p->strings;
+    struct cpprof__buffer *out = &t->r->sink.buffer;
+    uint32_t key = CPPROF__NO_STRING;
+    size_t i;
+
+    cpprof__print_data_head(t->r, out);
+    cpprof__buffer_printf(out, ",\n\"keys\":[");
+    for (i = 0; i < t->list.n; i++) {
+        const struct tag *tag = &t->list.at[i];
+
+        if (tag->key != key) {
+            cpprof__buffer_printf(out, "%s\n{\"key\":", i ? "]}," : "");
+            cpprof__json_text(out, cpprof__strings_text(strings, tag->key),
+                              cpprof__strings_n(strings, tag->key));
+            cpprof__buffer_printf(out, ",\"values\":[");
+        } else {
+            cpprof__buffer_printf(out, ",");
+        }
+        key = tag->key;
+        cpprof__buffer_printf(out, "[");
+        cpprof__json_text(out, cpprof__strings_text(strings, tag->text),
+                          cpprof__strings_n(strings, tag->text));
+        cpprof__buffer_printf(out, ",%" PRId64 "]", tag->sum);
+        cpprof__sink_mind(&t->r->sink);
+    }
+    cpprof__buffer_printf(out, "%s]}\n", t->list.n ? "]}" : "");
+}
+
 enum cpprof_status
 cpprof__tags(struct cpprof__report *r)
 {
     struct tags t = {.r = r};
-    bool ok = collect(&t) && print(&t);
+    bool ok = collect(&t);
 
+    if (ok && t.list.n)
+        qsort_r(t.list.at, t.list.n, sizeof *t.list.at, compare, &t);
+    if (ok && r->view)
+        print_as_data(&t);
+    else if (ok)
+        ok = print(&t);
     CPPROF__ARRAY_FREE(&t.list);
     cpprof__keys_free(&t.keys);
     return ok ? CPPROF_OK : cpprof__fail_nomem(r->error);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of `cpprof http`: it listens, reads the profile on a thread of its
+ * own, opens a browser, and serves until a signal ends it.
+ *
+ * It listens before it reads, so that the page is there at once and says what
+ * is done. All signals that end it are blocked in every thread and taken by the
+ * first one, so that a socket's file never stays behind.
+ */
+#include "cli/web/web.h"
+
+#include "base/status.h"
+#include "cli/commands.h"
+#include "cli/messages.h"
+#include "cli/terminal.h"
+#include "object/plug_in.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A profile that is read within this many milliseconds is read before the
+ * browser starts: then no page is opened for a file that is not there. */
+#define BROWSER_MS 300
+
+static struct cpprof__web web = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                                 .changed = PTHREAD_COND_INITIALIZER};
+
+/* -------------------------------------------------------------- server ---- */
+
+struct thread {
+    bool (*run)(void *arg);
+    void *arg;
+};
+
+static void *
+run_thread(void *arg)
+{
+    const struct timespec pause = {0, 1000000};
+    struct thread thread = *(struct thread *)arg;
+
+    free(arg);
+    while (thread.run(thread.arg))
+        nanosleep(&pause, NULL);
+    return NULL;
+}
+
+/* As the server asks for one: nobody waits for it. */
+static int
+start_thread(bool (*run)(void *arg), void *arg)
+{
+    struct thread *thread = malloc(sizeof *thread);
+    pthread_t id;
+    int failed;
+
+    if (!thread)
+        return ENOMEM;
+    *thread = (struct thread){run, arg};
+    failed = pthread_create(&id, NULL, run_thread, thread);
+    if (failed)
+        free(thread);
+    else
+        pthread_detach(id);
+    return failed;
+}
+
+static enum cpprof_status
+handle(const struct cpprof_http_request *request,
+       const struct cpprof_http_response *response, struct cpprof_error *error)
+{
+    struct cpprof__web_call call = {
+        .web = &web, .request = request, .response = response};
+
+    (void)error;
+    return cpprof__web_answer(&call);
+}
+
+static bool
+never(void)
+{
+    return false;
+}
+
+static const struct cpprof__http_host host = {CPPROF__HTTP_ABI, handle,
+                                              start_thread, never, never};
+
+/* ------------------------------------------------------------- address ---- */
+
+/* pprof's "[HOST]:[PORT]" as the server wants it: no host is this machine
+ * alone, no port is any that is free. NULL: no memory. */
+static char *
+full_address(const char *text)
+{
+    size_t n = strlen(text);
+    bool has_port = n && text[n - 1] != ':';
+    char *address;
+
+    if (strncmp(text, "unix:", 5) == 0)
+        return strdup(text);
+    if (asprintf(&address, "%s%s%s", *text == ':' ? "localhost" : "", text,
+                 has_port ? "" : "0") < 0)
+        return NULL;
+    return address;
+}
+
+static bool
+is_here(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0 ||
+           strncmp(address, "localhost:", 10) == 0 ||
+           strncmp(address, "127.", 4) == 0 ||
+           strncmp(address, "[::1]:", 6) == 0;
+}
+
+/* Others than this machine can reach it: whoever is to see the page has to
+ * know a path that cannot be guessed. */
+static bool
+make_secret(char *prefix)
+{
+    unsigned char bytes[16];
+    size_t i;
+
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return false;
+    prefix += sprintf(prefix, "/t/");
+    for (i = 0; i < sizeof bytes; i++)
+        prefix += sprintf(prefix, "%02x", bytes[i]);
+    return true;
+}
+
+static enum cpprof_status
+listen_at(const char *text, struct cpprof_error *error)
+{
+    struct cpprof_http_options options = {.size = sizeof options};
+    enum cpprof_status status;
+    char *address;
+
+    web.server = cpprof__plug_in_load("http", CPPROF__HTTP_SYMBOL,
+                                      CPPROF__HTTP_ABI, error);
+    if (!web.server)
+        return CPPROF_UNSUPPORTED;
+    address = full_address(text);
+    if (!address)
+        return cpprof__fail_nomem(error);
+    if (!is_here(address)) {
+        options.flags |= CPPROF_HTTP_INSECURE; /* the secret guards it */
+        web.is_foreign = true;
+        if (!make_secret(web.prefix)) {
+            free(address);
+            return cpprof__fail(error, CPPROF_SYSTEM, errno,
+                                "no random bytes for the address");
+        }
+    }
+    status = web.server->start(address, &options, &host, error);
+    free(address);
+    return status;
+}
+
+/* Where the page is, for a browser on this machine. */
+static void
+page_address(char *url, size_t n)
+{
+    char address[256] = "";
+    const char *port;
+
+    web.server->address(address, sizeof address);
+    port = strrchr(address, ':');
+    if (strncmp(address, "unix:", 5) == 0)
+        snprintf(url, n, "%s", address);
+    else if (*address == ':' || strncmp(address, "127.0.0.1:", 10) == 0 ||
+             strncmp(address, "0.0.0.0:", 8) == 0)
+        snprintf(url, n, "http://localhost%s%s", port, web.prefix);
+    else
+        snprintf(url, n, "http://%s%s", address, web.prefix);
+}
+
+/* --------------------------------------------------------------- life ---- */
+
+static bool
+has_url(const struct cpprof__report_flags *flags)
+{
+    int i;
+
+    for (i = 0; i < flags->n_sources; i++)
+        if (access(flags->sources[i], F_OK) != 0 &&
+            strcmp(flags->sources[i], "-") != 0)
+            return true;
+    return false;
+}
+
+static struct {
+    struct pprof_profile *(*read)(void *ctx);
+    void *ctx;
+    char url[384];
+} work;
+
+static void *
+read_profile(void *arg)
+{
+    struct pprof_profile *p = work.read(work.ctx);
+
+    (void)arg;
+    cpprof__progress_end();
+    pthread_mutex_lock(&web.lock);
+    web.profile = p;
+    pthread_cond_broadcast(&web.changed);
+    pthread_mutex_unlock(&web.lock);
+    if (!p)
+        kill(getpid(), SIGUSR1); /* the first thread waits for it */
+    return NULL;
+}
+
+/* Start the browser when the profile is there, or takes long. */
+static void *
+open_browser(void *arg)
+{
+    struct cpprof_error error = {.text = ""};
+    struct timespec until;
+    int failed = 0;
+
+    (void)arg;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += BROWSER_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&web.lock);
+    while (!web.profile && !failed)
+        failed = pthread_cond_timedwait(&web.changed, &web.lock, &until);
+    pthread_mutex_unlock(&web.lock);
+    if (cpprof__browse(work.url, &error) != CPPROF_OK)
+        cpprof__cli_warn("%s", error.text);
+    return NULL;
+}
+
+/* The signal that ends it. */
+static int
+serve(const sigset_t *signals, bool wants_browser)
+{
+    pthread_t thread;
+    int signal = 0;
+
+    if (pthread_create(&thread, NULL, read_profile, NULL) != 0) {
+        cpprof__cli_fail("no thread could be started");
+        return SIGUSR1;
+    }
+    pthread_detach(thread);
+    if (wants_browser && pthread_create(&thread, NULL, open_browser, NULL) == 0)
+        pthread_detach(thread);
+    while (sigwait(signals, &signal) != 0)
+        continue;
+    return signal;
+}
+
+int
+cpprof__web(const struct cpprof__report_flags *flags,
+            struct pprof_profile *(*read)(void *ctx), void *ctx)
+{
+    struct cpprof_error error = {.text = ""};
+    sigset_t signals, before;
+    int signal;
+
+    web.flags = *flags;
+    web.is_foreign = has_url(flags);
+    work.read = read;
+    work.ctx = ctx;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    if (listen_at(flags->http, &error) != CPPROF_OK)
+        return cpprof__cli_fail("%s", error.text);
+    page_address(work.url, sizeof work.url);
+    fprintf(stderr, "Serving web UI on %s\n", work.url);
+    signal = serve(&signals,
+                   !flags->no_browser && strncmp(work.url, "http", 4) == 0);
+    web.server->stop();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return signal == SIGUSR1 ? CPPROF__EXIT_ERROR : CPPROF__EXIT_OK;
+}

@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: MIT
+// The page: the view that the address names, the bar of filters, keys and the
+// menu. cpprof.shown() tells tests what is drawn.
+'use strict';
+const main = $('main'), search = $('q');
+const VIEWS = [['flamegraph', 'Flame'], ['sandwich', 'Sandwich'],
+  ['inverted', 'Inverted'], ['top', 'Top'], ['tree', 'Tree'],
+  ['graph', 'Graph'], ['source', 'Source'], ['peek', 'Peek'],
+  ['traces', 'Traces'], ['tags', 'Tags']];
+let view = null; // what is shown: {element, search, key, selectedName, ...}
+let noted = '';   // what the server says of the filters
+let round = 0;   // of render(): a later one wins
+
+// ---- small parts ---------------------------------------------------------------
+
+const tell = text => { $('detail').textContent = text || '\u00a0'; };
+const note = (text, bad) =>
+  make('div', {className: 'note' + (bad ? ' bad' : '')}, text);
+function put(element, made) {
+  main.replaceChildren(element);
+  view = made || {element};
+  main.dataset.state = 'ready';
+}
+const charts = () => view ? [view.flame, view.callers].filter(c => c) : [];
+function expression() {
+  const text = search.value;
+  search.className = '';
+  if (!text || /^\w+=/.test(text)) return null;
+  try { return new RegExp(text); }
+  catch (e) { search.className = 'bad'; return null; }
+}
+
+// ---- the bar -------------------------------------------------------------------
+
+const CHIPS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'ti', 'ts', 'th',
+  'tr', 'tl'];
+const settingOf = name => state.start.parameters[name] || name;
+
+function showBar() {
+  $('views').replaceChildren(...VIEWS.map(([name, label], k) => {
+    const link = make('a', {href: address(name, {}), title: 'key ' +
+      (k + 1) % 10}, label);
+    if (name === state.view) link.setAttribute('aria-current', 'page');
+    link.onclick = event => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      go(name, {});
+    };
+    return link;
+  }));
+  $('chips').replaceChildren(...CHIPS.filter(effective).map(name => {
+    const text = settingOf(name) + '=' + shown(effective(name));
+    return make('span', {className: 'chip'}, make('span', {title: text}, text),
+      make('button', {title: 'remove', 'aria-label': 'remove ' + text,
+        onclick: () => go(state.view, {[name]: ''})}, '\u00d7'));
+  }));
+  $('options').replaceChildren(...options());
+  $('words').textContent = commandLine();
+  $('near').hidden = !['sandwich', 'inverted'].includes(state.view) &&
+    !param('z');
+  $('type').replaceChildren(...state.profile.types.map(([type, unit], k) =>
+    make('option', {value: type, selected: effective('si') ?
+      effective('si') === type || effective('si') === String(k) :
+      k === state.profile.index}, shown(type) + ' / ' + shown(unit))));
+  $('type').hidden = state.profile.types.length < 2;
+  $('lines').replaceChildren(...['functions', 'filefunctions', 'files', 'lines',
+    'addresses'].map(name => make('option', {value: name,
+    selected: (effective('g') || 'functions') === name}, name)));
+  $('title').textContent = shown(state.profile.title) +
+    (state.profile.diff ? ' (difference)' : '');
+  document.title = $('title').textContent + ' \u2013 cpprof';
+}
+
+// Switches of the view.
+function options() {
+  const toggle = (name, label, title) => make('button', {title,
+    'aria-pressed': String(param(name) === 't'), onclick: () =>
+      go(state.view, {[name]: param(name) === 't' ? '' : 't'}, true)}, label);
+  const choice = (name, words) => {
+    const e = make('select', {'aria-label': name, onchange: () =>
+      go(state.view, {[name]: e.value}, true)}, ...words.map(([value, label]) =>
+      make('option', {value, selected: param(name) === value}, label)));
+    return e;
+  };
+  const made = [];
+  const isChart = ['flamegraph', 'inverted', 'sandwich'].includes(state.view);
+  if (isChart) {
+    if (state.view !== 'sandwich')
+      made.push(toggle('flip', 'flip', 'callers below (o)'));
+    made.push(choice('so', [['', 'by weight'], ['n', 'by name']]));
+  }
+  if (state.profile.diff && isChart)
+    made.push(choice('dw', [['', 'width: old + new'], ['new', 'width: new'],
+      ['old', 'width: old']]));
+  if (state.profile.diff && state.view === 'top')
+    made.push(choice('only', [['', 'all'], ['grew', 'grew'],
+      ['shrank', 'shrank'], ['new', 'new'], ['gone', 'gone']]));
+  return made;
+}
+
+function applySearch() {
+  const e = expression();
+  let found = null;
+  for (const part of [...charts(), ...(view && view.search ? [view] : [])]) {
+    const more = part.search(e);
+    found = found || more;
+    if (part.draw) part.draw();
+  }
+  const p = view && view.flame ? view.flame.print : view && view.print;
+  $('found').textContent = !found ? noted : found.n + (found.sum === undefined || !p ?
+    ' found' : ', ' + p.number(found.sum) + ' (' + p.percent(found.sum) + ')');
+}
+
+// A filter for what is searched or selected; focus and show from replace.
+function refine(name, text) {
+  if (!text) text = search.value && expression() ? search.value :
+    selectedName() && whole(selectedName());
+  if (!text) { tell('search for something, or select it, first'); return; }
+  const before = ['i', 'h'].includes(name) ? effective(name) : '';
+  search.value = '';
+  go(state.view, {[name]: before ? before + '|' + text : text, z: ''});
+}
+const selectedName = () => {
+  if (!view) return null;
+  if (view.selectedName) return view.selectedName();
+  const chart = view.callers && document.activeElement === view.callers.element ?
+    view.callers : view.flame;
+  return chart && chart.selected > 0 ? chart.boxes.name(chart.selected) : null;
+};
+
+// "focus=parse ignore=idle": what the command line would take.
+function takeWords(text) {
+  const changes = {z: ''};
+  for (const part of text.match(/\w+=('[^']*'|\S*)/g) || []) {
+    const at = part.indexOf('=');
+    const name = part.slice(0, at), value = part.slice(at + 1).replace(
+      /^'(.*)'$/, '$1');
+    const known = Object.entries(state.start.parameters).find(([short, setting]) =>
+      short === name || setting === name);
+    if (!known) { tell('no option is called ' + name); return false; }
+    changes[known[0]] = value;
+  }
+  search.value = '';
+  go(state.view, changes);
+  return true;
+}
+
+// ---- views ---------------------------------------------------------------------
+
+const zoomOf = (chart, i) => go(state.view, {z: chart.boxes.sum(i)});
+const onName = {open: name => go('sandwich', {p: whole(name), z: ''}),
+  menu: (name, x, y) => openMenu(name, x, y), tell};
+
+function boxesOf(data) {
+  return new Boxes(data, param('so'), data.diff ? param('dw') : '');
+}
+const pixels = () => Math.min(Math.max(Math.ceil(
+  main.clientWidth * (window.devicePixelRatio || 1) / 200) * 200, 400), 8000);
+
+async function showFlame(mine, inverted) {
+  const more = {w: pixels(), inv: inverted ? 't' : ''}, z = param('z');
+  const all = known('boxes', more) || await ask('boxes', more, 'view');
+  if (mine !== round) return;
+  let flame = view && view.flame && !view.callers ? view.flame : null;
+  const flip = param('flip') === 't';
+  if (!flame || flame.options.flip !== flip || flame.inverted !== inverted) {
+    flame = new Flame({zoom: i => zoomOf(flame, i), tell,
+      menu: (i, x, y) => i && openMenu(flame.boxes.name(i), x, y)},
+    {flip, label: inverted ? 'callers of each function' : 'flame graph'});
+    flame.inverted = inverted;
+  }
+  if (main.firstChild !== flame.wrap) {
+    flame.wrap = make('div', {className: 'stack'}, flame.element);
+    put(flame.wrap, {flame});
+    flame.element.focus({preventScroll: true});
+  }
+  let boxes = boxesOf(all), i = boxes.find(z);
+  if (i < 0 && flame.boxes) {
+    boxes = boxesOf(flame.boxes.data);
+    i = boxes.find(z);
+  }
+  flame.show(boxes, Math.max(i, 0));
+  if (!boxes.n || !boxes.w[0])
+    put(note('Nothing is left of the profile.'));
+  main.dataset.state = 'ready';
+  if (!z || (i >= 0 && !boxes.hidesBelow(i))) {
+    if (all.cut && !z) tell('The deepest boxes are left out; enlarge one.');
+    return;
+  }
+  main.dataset.state = 'loading';
+  const deeper = await ask('boxes', {...more, z}, 'view');
+  if (mine !== round) return;
+  if (deeper.zoom < 0) tell('The box that was enlarged is not there any more.');
+  else {
+    const better = boxesOf(deeper), at = better.find(z);
+    if (at >= 0) flame.show(better, at);
+  }
+  main.dataset.state = 'ready';
+  applySearch();
+}
+
+async function showSandwich(mine) {
+  if (!param('p')) return showTop(mine, true);
+  const w = pixels();
+  const inwards = await ask('boxes', {w, p: param('p')}, 'callees');
+  const outwards = await ask('boxes', {w, p: param('p'), callers: 't'}, 'callers');
+  if (mine !== round) return;
+  if (!inwards.boxes[3] && !inwards.boxes[4]) {
+    put(note('No function matches ' + shown(param('p')) + '.'));
+    return;
+  }
+  const below = boxesOf(inwards), above = boxesOf(outwards);
+  // Of one function there is one box, which is the line between the charts.
+  const single = below.n > 1 && below.end[1] === below.n &&
+    above.end[1] === above.n;
+  const chart = options => {
+    const flame = new Flame({tell, zoom: i => flame.show(flame.boxes, i),
+    menu: (i, x, y) => i && openMenu(flame.boxes.name(i), x, y)},
+    {skip: single ? 2 : 1, ...options});
+    return flame;
+  };
+  const callers = chart({flip: true, label: 'callers'});
+  const flame = chart({label: 'callees'});
+  const p = printer(inwards), v = below.value(0);
+  const functions = single ? below.name(1) : param('p');
+  let self = 0;
+  for (let k = 1; k < below.n; k = below.end[k]) self += below.self(k);
+  const label = make('div', {className: 'pivot'}, make('span', {},
+    cut(shown(functions), 120)), make('small', {}, (below.data.diff ?
+    p.signed(v) : p.number(v) + ' (' + p.percent(v) + ')') + ', self ' +
+    p.number(self)));
+  put(make('div', {className: 'stack'}, callers.element, label, flame.element),
+    {flame, callers});
+  callers.show(above, single ? 1 : 0);
+  flame.show(below, single ? 1 : 0);
+  flame.element.focus({preventScroll: true});
+}
+
+async function showTop(mine, picks) {
+  const data = await ask('table', {max: MOST_ROWS}, 'view');
+  if (mine !== round) return;
+  const top = new Top(data, onName);
+  put(top.element, top);
+  top.search(expression());
+  top.list.scroll.focus({preventScroll: true});
+  if (picks) tell('Choose the function whose callers and callees are shown.');
+}
+
+async function showTree(mine) {
+  const data = await ask('boxes', {w: 4000}, 'view');
+  if (mine !== round) return;
+  const made = new Tree(new Boxes(data, param('so'), ''), onName);
+  put(made.element, made);
+  made.element.firstChild.focus({preventScroll: true});
+}
+
+async function showTags(mine) {
+  const data = await ask('labels', {}, 'view');
+  if (mine === round) put(tagsView(data));
+}
+
+// Peek and source are of functions that are looked for.
+async function showSymbol(mine, make_) {
+  const symbol = param('sym') || param('p') || effective('f');
+  if (!symbol) {
+    await showTop(mine, true);
+    if (mine !== round) return;
+    view.on = {...onName, open: name => go(state.view, {sym: whole(name)})};
+    tell('Choose a function.');
+    return;
+  }
+  const made = await make_(symbol);
+  if (mine === round) put(made.element, made);
+}
+
+async function showText(mine, format) {
+  const made = await textView(format);
+  if (mine === round) put(made.element, made);
+}
+
+async function showGraph(mine) {
+  const made = await graphView(onName);
+  if (mine !== round) return;
+  put(made.element, made);
+  made.element.fit();
+  made.element.focus({preventScroll: true});
+}
+
+const shows = {
+  flamegraph: mine => showFlame(mine, param('inv') === 't'),
+  inverted: mine => showFlame(mine, true),
+  sandwich: showSandwich, top: showTop, tree: showTree, tags: showTags,
+  graph: showGraph,
+  source: mine => showSymbol(mine, sourceView),
+  disasm: mine => showSymbol(mine, symbol => textView('disasm', {sym: symbol})),
+  peek: mine => showSymbol(mine, symbol => textView('peek', {sym: symbol})),
+  traces: mine => showText(mine, 'traces'),
+};
+
+render = async function () {
+  const mine = ++round;
+  noted = '';
+  closeMenu();
+  showBar();
+  main.dataset.state = 'loading';
+  $('found').textContent = '';
+  // pprof's pivot is the sandwich.
+  if (state.view === 'flamegraph' && param('p'))
+    return go('sandwich', {}, true);
+  try {
+    await (shows[state.view] || shows.flamegraph)(mine);
+    if (mine === round) applySearch();
+  } catch (e) {
+    if (mine !== round || e.name === 'AbortError') return;
+    put(note(e instanceof Refused ? e.message : e instanceof TypeError ?
+      'cpprof does not answer any more: ' + e.message : String(e), true));
+    if (!(e instanceof Refused || e instanceof TypeError)) throw e;
+  }
+};
+
+// ---- menu ----------------------------------------------------------------------
+
+const copy = text => navigator.clipboard ? navigator.clipboard.writeText(text).then(
+  () => tell('copied'), () => tell(text)) : tell(text);
+
+function stackText() {
+  const chart = view && view.flame;
+  return chart ? chart.boxes.path(chart.selected).join('\n') : '';
+}
+const ACTIONS = [
+  ['callers and callees', 's', name => go('sandwich', {p: whole(name), z: ''})],
+  ['source and instructions', 'a', name => go('source', {sym: whole(name)})],
+  ['peek', 'p', name => go('peek', {sym: whole(name)})],
+  ['graph around it', 'x', name => go('graph', {f: whole(name)})],
+  ['focus', 'F', name => refine('f', whole(name))],
+  ['ignore', 'I', name => refine('i', whole(name))],
+  ['hide', 'H', name => refine('h', whole(name))],
+  ['show from', 'W', name => refine('sf', whole(name))],
+  ['copy the name', 'c', name => copy(name)],
+];
+function openMenu(name, x, y) {
+  const menu = $('menu');
+  menu.replaceChildren(...ACTIONS.map(([label, key, act]) => make('button',
+    {role: 'menuitem', onclick: () => { closeMenu(); act(name); }}, label,
+    make('kbd', {}, key))));
+  menu.hidden = false;
+  menu.style.left = Math.max(Math.min(x, innerWidth - menu.offsetWidth - 4), 0) +
+    'px';
+  menu.style.top = Math.max(Math.min(y, innerHeight - menu.offsetHeight - 4), 0) +
+    'px';
+  menu.firstChild.focus();
+}
+function closeMenu() { $('menu').hidden = true; }
+addEventListener('pointerdown', event => {
+  if (!event.target.closest('#menu')) closeMenu();
+});
+
+// ---- dialogs -------------------------------------------------------------------
+
+const KEYS = [['/', 'search; Enter with focus=... sets a filter'],
+  ['n N', 'next match, the one before'], ['arrows', 'move'],
+  ['Enter', 'enlarge a box; open a row'], ['Backspace', 'one box out'],
+  ['Escape', 'nothing selected, all boxes'], ['1 ... 9 0', 'the views'],
+  ['s a p x', 'of what is selected: sandwich, source, peek, graph'],
+  ['F I H W', 'focus, ignore, hide, show from'], ['u', 'undo: back'],
+  ['c C', 'copy the name; the stack'], ['m', 'menu, as the right button'],
+  ['o b', 'flip; order by name'], ['v', 'next sample type'],
+  ['Tab', 'in a source: the next hot line'], ['t', 'light or dark'],
+  ['? ', 'this']];
+function dialog(title, ...content) {
+  const d = $('about');
+  d.replaceChildren(make('h2', {}, title), ...content, make('p', {},
+    make('button', {onclick: () => d.close()}, 'close')));
+  d.showModal();
+}
+const help = () => dialog('Keys', make('table', {}, ...KEYS.map(([key, text]) =>
+  make('tr', {}, make('td', {}, make('kbd', {}, key)), make('td', {}, text)))));
+const about = () => dialog(shown(state.profile.title),
+  ...state.profile.lines.map(line => make('div', {}, shown(line))),
+  make('div', {}, state.profile.samples + ' samples, total ' +
+    printer(state.profile).number(state.profile.total)),
+  ...(state.profile.diff ? [make('div', {}, 'Red: more than before; blue: ' +
+    'less; striped: new.')] : []));
+
+// ---- keys ----------------------------------------------------------------------
+
+function theme(name) {
+  const dark = name ? name === 'dark' : !isDark();
+  document.documentElement.classList.toggle('dark', dark);
+  charts().forEach(c => { c.colors.clear(); c.draw(); });
+  try { if (!name) localStorage.setItem('cpprof-theme', dark ? 'dark' : 'light'); }
+  catch (e) { /* not allowed here */ }
+}
+function clear() {
+  closeMenu();
+  if (search.value) { search.value = ''; applySearch(); }
+  else if (view && view.flame && !view.callers) {
+    view.flame.selected = 0;
+    if (param('z')) go(state.view, {z: ''});
+    else view.flame.select(0);
+  }
+  else if (view && view.callers) charts().forEach(c => c.show(c.boxes,
+    c.options.skip - 1));
+  focusView();
+}
+function focusView() {
+  const e = main.querySelector('[tabindex="0"]');
+  if (e) e.focus({preventScroll: true});
+}
+function outwards() {
+  const chart = view && view.flame;
+  if (chart && !view.callers && chart.zoom > 0)
+    zoomOf(chart, Math.max(chart.boxes.up[chart.zoom], 0));
+}
+function menuByKey() {
+  const name = selectedName(), r = main.getBoundingClientRect();
+  if (name) openMenu(name, r.left + 40, r.top + 40);
+}
+function nextType() {
+  const types = state.profile.types.map(t => t[0]);
+  const k = (types.indexOf($('type').value) + 1) % types.length;
+  go(state.view, {si: types[k], z: param('z')});
+}
+const plain = {
+  '/': () => search.focus(), '?': help, t: () => theme(), u: () => history.back(),
+  Backspace: outwards, m: menuByKey, v: nextType,
+  o: () => go(state.view, {flip: param('flip') === 't' ? '' : 't'}, true),
+  f: () => plain.o(), b: () => go(state.view, {so: param('so') ? '' : 'n'}, true),
+  n: () => charts().forEach(c => c.next(1)),
+  N: () => charts().forEach(c => c.next(-1)),
+  C: () => copy(stackText()),
+};
+document.addEventListener('keydown', event => {
+  const key = event.key, inMenu = !$('menu').hidden;
+  if ($('about').open) return;
+  if (key === 'Escape') { clear(); event.preventDefault(); return; }
+  if (inMenu && (key === 'ArrowDown' || key === 'ArrowUp')) {
+    const e = document.activeElement;
+    const next = key === 'ArrowDown' ? e.nextSibling : e.previousSibling;
+    if (next) next.focus();
+    event.preventDefault();
+    return;
+  }
+  if (event.target === search) {
+    if (key === 'Enter' && (!/^\w+=/.test(search.value) ||
+        takeWords(search.value))) focusView();
+    return;
+  }
+  if (event.ctrlKey && key === 'f' && document.activeElement !== search) {
+    search.focus();
+    event.preventDefault();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey ||
+      /^(SELECT|INPUT)$/.test(event.target.tagName) ||
+      (key === 'Enter' && /^(BUTTON|A)$/.test(event.target.tagName))) return;
+  const chart = charts().find(c => c.element === document.activeElement) ||
+    (view && view.flame);
+  if (key === 'Tab' && view && view.next) view.next(event.shiftKey ? -1 : 1);
+  else if (chart && chart.key(key)) { /* it moved */ }
+  else if (!chart && view && view.key && view.key(key)) { /* it moved */ }
+  else if (/^\d$/.test(key) && VIEWS[(+key + 9) % 10])
+    go(VIEWS[(+key + 9) % 10][0], {});
+  else if (plain[key]) plain[key]();
+  else {
+    const action = ACTIONS.find(a => a[1] === key), name = selectedName();
+    if (!action) return;
+    if ('FIHW'.includes(key)) refine({F: 'f', I: 'i', H: 'h', W: 'sf'}[key],
+      name ? whole(name) : '');
+    else if (name) action[2](name);
+    else tell('select something first');
+  }
+  event.preventDefault();
+});
+
+// ---- begin ---------------------------------------------------------------------
+
+let typing = 0;
+search.addEventListener('input', () => {
+  clearTimeout(typing);
+  typing = setTimeout(applySearch, 60);
+  complete();
+});
+// Names of functions that begin what is typed, from the table if it is there.
+async function complete() {
+  const text = search.value.replace(/^\w+=/, '');
+  if (text.length < 2) return;
+  const data = await ask('table', {max: MOST_ROWS}, 'names').catch(() => null);
+  if (!data) return;
+  const front = search.value.slice(0, search.value.length - text.length);
+  $('names').replaceChildren(...data.names.filter(n => n.includes(text))
+    .slice(0, 20).map(n => make('option', {value: front ? front + quoted(n) :
+      quoted(n)})));
+}
+for (const button of $('refine').children)
+  button.onclick = () => refine(button.dataset.filter);
+$('type').onchange = () => go(state.view, {si: $('type').value});
+$('lines').onchange = () => go(state.view, {g: $('lines').value, z: ''});
+$('theme').onclick = () => theme();
+$('help').onclick = help;
+$('title').onclick = about;
+$('title').onkeydown = event => { if (event.key === 'Enter') about(); };
+$('copy').onclick = () => copy($('words').textContent);
+addEventListener('popstate', () => { readAddress(); render(); });
+
+async function begin() {
+  let saved = null;
+  try { saved = localStorage.getItem('cpprof-theme'); } catch (e) { /* none */ }
+  theme(saved || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' :
+    'light'));
+  readAddress();
+  try {
+    for (;;) {
+      state.start = await (await get('api/status', 'status')).json();
+      if (state.start.ready) break;
+      main.replaceChildren(note('reading ' + state.start.sources.join(', ') +
+        ' ...'));
+      await new Promise(done => setTimeout(done, 150));
+    }
+    state.profile = await ask('profile', {}, 'profile');
+  } catch (e) {
+    put(note(e instanceof Refused ? e.message : 'cpprof has ended; its terminal ' +
+      'tells why.', true));
+    return;
+  }
+  render();
+}
+// What is drawn, for tests.
+window.cpprof = {shown: () => charts().flatMap(c => c.drawn()), state};
+begin();

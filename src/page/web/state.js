@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// What the page shows is in its address: the view, and parameters that are
+// pprof's where they mean the same. This file reads and changes it, asks the
+// server, and prints values. Text of the profile enters elements as text only.
+'use strict';
+const $ = id => document.getElementById(id);
+
+// An element: its properties, then children, which may be strings.
+function make(tag, properties, ...children) {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (name.startsWith('aria-') || name === 'role' || name === 'for')
+      e.setAttribute(name, value);
+    else
+      e[name] = value;
+  }
+  e.append(...children);
+  return e;
+}
+
+// ---- text -------------------------------------------------------------------
+
+// Control characters, and those that turn the direction of a line, are shown.
+const shown = text => text.replace(
+  /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+  c => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+const quoted = text => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+const whole = name => '^' + quoted(name) + '$';
+// The middle of a long text is left out.
+function cut(text, n) {
+  if (text.length <= n) return text;
+  if (n < 4) return '';
+  const front = Math.ceil((n - 1) / 2);
+  return text.slice(0, front) + '\u2026' + text.slice(text.length - (n - 1 - front));
+}
+
+// ---- values ------------------------------------------------------------------
+
+// Prints the values of an answer: units[] goes from small to large.
+function printer(data) {
+  function number(v) {
+    if (!v) return '0';
+    const u = data.units, abs = Math.abs(v) / data.divide_by;
+    let k = 0;
+    while (k + 1 < u.length && abs * u[k + 1][1] >= 1) k++;
+    const t = (v / data.divide_by * u[k][1]).toFixed(2).replace(/\.?0+$/, '');
+    return t + (u[k][0] === 'count' ? '' : u[k][0]);
+  }
+  const percent = v => data.total ?
+    (100 * v / Math.abs(data.total)).toFixed(2) + '%' : '';
+  const signed = v => (v > 0 ? '+' : '') + number(v);
+  return {number, percent, signed};
+}
+
+// ---- the state ---------------------------------------------------------------
+
+// Filters and the like: every view is asked for with them.
+const FILTERS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'ti', 'ts', 'th',
+  'tr', 'tl', 'g', 'si', 'mean', 'rel', 'dropneg', 'noinlines', 'showcolumns',
+  'unit', 'nf', 'ef', 'n', 'trim', 'sort', 'calltree', 'compact', 'intel'];
+const state = {view: 'flamegraph', at: new URLSearchParams(), start: null,
+  profile: null};
+
+function readAddress() {
+  state.view = location.pathname.split('/').pop() || 'flamegraph';
+  state.at = new URLSearchParams(location.search);
+}
+const param = name => state.at.get(name) || '';
+
+// The address of a view with changes: {name: value}; '' removes one.
+function address(view, changes) {
+  const next = new URLSearchParams(state.at);
+  for (const [name, value] of Object.entries(changes || {})) {
+    if (value === '' || value === null) next.delete(name);
+    else next.set(name, value);
+  }
+  // An option of the command line is cleared by an empty parameter.
+  for (const [name, value] of Object.entries(changes || {}))
+    if (value === '' && startValue(name)) next.set(name, '');
+  const text = next.toString();
+  return view + (text ? '?' + text : '');
+}
+function startValue(name) {
+  return state.start ? state.start.settings[state.start.parameters[name]] || ''
+    : '';
+}
+// The value that counts: of the address, else of the command line.
+const effective = name => state.at.has(name) ? param(name) : startValue(name);
+
+let render = () => {};
+function go(view, changes, replace) {
+  history[replace ? 'replaceState' : 'pushState'](null, '',
+    address(view, changes));
+  readAddress();
+  render();
+}
+
+// ---- the server --------------------------------------------------------------
+
+const answers = new Map(); // as they came, the latest last
+const asked = {};          // by slot: what aborts a request of it
+const MOST_ANSWERS = 24;
+
+function query(more) {
+  const q = new URLSearchParams();
+  for (const name of FILTERS)
+    if (state.at.has(name)) q.set(name, param(name));
+  for (const [name, value] of Object.entries(more || {}))
+    if (value !== '' && value !== undefined) q.set(name, value);
+  return q;
+}
+class Refused extends Error {}
+async function get(url, slot) {
+  if (asked[slot]) asked[slot].abort();
+  const mine = asked[slot] = new AbortController();
+  const answer = await fetch(url, {signal: mine.signal});
+  if (!answer.ok) throw new Refused((await answer.text()).trim());
+  return answer;
+}
+// JSON of the server; a later one of the same slot takes its place.
+async function ask(name, more, slot) {
+  const q = query(more);
+  q.set('gz', 't');
+  const url = 'api/' + name + '?' + q;
+  let data = answers.get(url);
+  if (!data) {
+    const answer = await get(url, slot || name);
+    data = await answer.json();
+    data.note = answer.headers.get('X-Cpprof-Note') || '';
+    if (data.note) noted = data.note;
+  }
+  answers.delete(url);
+  answers.set(url, data);
+  if (answers.size > MOST_ANSWERS)
+    answers.delete(answers.keys().next().value);
+  return data;
+}
+const known = (name, more) => {
+  const q = query(more);
+  q.set('gz', 't');
+  return answers.get('api/' + name + '?' + q);
+};
+
+// A document that the server makes, as a tree: no script of it runs.
+function tree(url) {
+  return new Promise((done, failed) => {
+    const request = new XMLHttpRequest();
+    request.open('GET', url);
+    request.responseType = 'document';
+    request.onload = () => request.status === 200 && request.response ?
+      done(request.response) : failed(new Refused('no answer: status ' + request.status));
+    request.onerror = () => failed(new Error('no answer'));
+    request.send();
+  });
+}
+
+// ---- the command line ----------------------------------------------------------
+
+const word = text => /^[\w@%+=:,./-]+$/.test(text) ? text :
+  "'" + text.replace(/'/g, "'\\''") + "'";
+
+const FORMATS = {flamegraph: 'flamegraph', sandwich: 'peek', inverted: 'top',
+  top: 'top', tree: 'tree', graph: 'svg', source: 'weblist', disasm: 'disasm',
+  peek: 'peek', traces: 'traces', tags: 'tags'};
+const SEARCHES = ['peek', 'weblist', 'disasm'];
+
+function commandLine() {
+  const start = state.start, values = {...start.settings};
+  for (const [name, setting] of Object.entries(start.parameters))
+    if (state.at.has(name)) values[setting] = param(name);
+  const format = FORMATS[state.view] || 'top';
+  const words = ['cpprof', '-' + format];
+  if (SEARCHES.includes(format))
+    words[1] += '=' + word(param('sym') || param('p') || param('f') || '.');
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '') continue;
+    if (value === 't' || value === 'true') words.push('-' + name);
+    else if (value === 'f' || value === 'false')
+      words.push('-' + name + '=false');
+    else words.push('-' + name + '=' + word(value));
+  }
+  for (const base of start.bases)
+    words.push('-' + start.base_flag + '=' + word(base));
+  if (start.binary) words.push(word(start.binary));
+  return words.concat(start.sources.map(word)).join(' ');
+}

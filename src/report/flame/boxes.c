@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Boxes as JSON, for pages that draw them: one by one from the root, each
+ * before its children, and each name once. The tree is that of stack_tree.c.
+ *
+ * A box that is enlarged is looked for in the samples, one after the other,
+ * until a stack begins with its path. A large box, which is what people click
+ * on, is found in one of the first of them.
+ */
+#include "report/flame/boxes.h"
+
+#include "base/status.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct drawing {
+    struct cpprof__report *r;
+    struct cpprof__graph g;
+    struct cpprof__stack_tree tree;
+    uint8_t *pivots; /* by node, or NULL */
+    uint32_t *name;  /* by node: its number in "names", + 1 */
+    uint32_t n_names;
+    CPPROF__ARRAY(uint32_t) way; /* to the box that is enlarged */
+    bool is_found;               /* it is there */
+};
+
+static struct cpprof__buffer *
+out_of(struct drawing *d)
+{
+    return &d->r->sink.buffer;
+}
+
+/* ------------------------------------------------------------- pivots ---- */
+
+static enum cpprof_status
+find_pivots(struct drawing *d)
+{
+    struct cpprof_error *error = d->r->error;
+    struct cpprof__buffer name = {0};
+    struct cpprof__regexp *pivot;
+    enum cpprof_status status;
+    size_t i;
+
+    status = cpprof__regexp_make(d->r->view->pivot, "pivot", &pivot, error);
+    if (status != CPPROF_OK)
+        return status;
+    d->pivots = calloc(d->g.nodes.n + 1, 1);
+    for (i = 0; d->pivots && i < d->g.nodes.n; i++) {
+        name.n = 0;
+        cpprof__stacks_name(&d->g, &d->g.nodes.at[i], &name);
+        d->pivots[i] = cpprof__regexp_matches(
+            pivot, name.n ? (char *)name.data : "", name.n);
+    }
+    status = cpprof__regexp_status(pivot, error);
+    if (status == CPPROF_OK && (!d->pivots || name.failed))
+        status = cpprof__fail_nomem(error);
+    cpprof__regexp_free(pivot);
+    cpprof__buffer_free(&name);
+    return status;
+}
+
+/* --------------------------------------------------------------- zoom ---- */
+
+/* Two sums over characters, or over those of names (boxes.h). */
+struct sums {
+    uint32_t a, b;
+};
+
+static const struct sums no_sums = {2166136261u, 0x9747b28cu};
+
+static struct sums
+add(struct sums s, uint32_t a, uint32_t b)
+{
+    s.a = (s.a ^ a) * 16777619u;
+    s.b = (s.b ^ b) * 0x5bd1e995u;
+    s.b ^= s.b >> 15;
+    return s;
+}
+
+/* Of the characters that the page is told. */
+static struct sums
+sums_of(const char *text, size_t n)
+{
+    const char *end = text + n;
+    struct sums s = no_sums;
+
+    while (text < end) {
+        uint32_t c;
+        size_t length = cpprof__utf8_next(text, (size_t)(end - text), &c);
+
+        c = length ? c : 0xfffd;
+        s = add(s, c, c);
+        text += length ? length : 1;
+    }
+    return s;
+}
+
+static struct sums *
+sums_of_names(struct drawing *d)
+{
+    struct sums *sums = malloc((d->g.nodes.n + 1) * sizeof *sums);
+    struct cpprof__buffer name = {0};
+    size_t i;
+
+    for (i = 0; sums && i < d->g.nodes.n; i++) {
+        name.n = 0;
+        cpprof__stacks_name(&d->g, &d->g.nodes.at[i], &name);
+        sums[i] = sums_of(name.n ? (char *)name.data : "", name.n);
+    }
+    if (name.failed) {
+        free(sums);
+        sums = NULL;
+    }
+    cpprof__buffer_free(&name);
+    return sums;
+}
+
+/* Does the stack of a sample begin with the path? Then `way` is it. */
+static bool
+leads_there(struct drawing *d, size_t sample, const struct sums *names,
+            struct sums wanted)
+{
+    enum cpprof__stack_order order = d->r->view->order;
+    struct cpprof__stack_rest rest;
+    struct sums path = no_sums;
+    uint32_t node;
+    bool is_inline;
+
+    d->way.n = 0;
+    if (!cpprof__values(d->g.p, sample)[d->g.value] ||
+        !cpprof__stack_start(&d->g, order, d->pivots, sample, &rest))
+        return false;
+    while (cpprof__stack_step(&d->g, order, sample, &rest, &node, &is_inline) &&
+           CPPROF__ARRAY_ROOM(&d->way, 1)) {
+        d->way.at[d->way.n++] = node;
+        path = add(path, names[node].a, names[node].b);
+        if (path.a == wanted.a && path.b == wanted.b)
+            return true;
+    }
+    return false;
+}
+
+static enum cpprof_status
+find_zoomed(struct drawing *d)
+{
+    struct sums wanted, *names;
+    size_t i;
+
+    if (strlen(d->r->view->zoom) != 16 ||
+        sscanf(d->r->view->zoom, "%8" SCNx32 "%8" SCNx32, &wanted.a,
+               &wanted.b) != 2)
+        return cpprof__fail(d->r->error, CPPROF_BAD_DATA, 0,
+                            "the zoom is not 16 hexadecimal digits");
+    names = sums_of_names(d);
+    if (!names)
+        return cpprof__fail_nomem(d->r->error);
+    for (i = 0; i < d->g.p->samples.n && !d->is_found; i++)
+        d->is_found = leads_there(d, i, names, wanted);
+    if (!d->is_found)
+        d->way.n = 0;
+    free(names);
+    return CPPROF_OK;
+}
+
+/* ------------------------------------------------------------- boxes ---- */
+
+static void
+print_name(struct drawing *d, const char *text, size_t n)
+{
+    cpprof__buffer_printf(out_of(d), d->n_names++ ? ",\n" : "\n");
+    cpprof__json_text(out_of(d), text, n);
+}
+
+/* Each name once, in the order of the boxes; the first is of the root. */
+static void
+print_names(struct drawing *d)
+{
+    size_t i;
+
+    cpprof__buffer_printf(out_of(d), ",\n\"names\":[");
+    print_name(d, "root", 4);
+    for (i = 1; i < d->tree.boxes.n; i++) {
+        uint32_t node = d->tree.boxes.at[i].node;
+        struct cpprof__buffer name = {0};
+
+        if (d->name[node])
+            continue;
+        d->name[node] = d->n_names;
+        cpprof__stacks_name(&d->g, &d->g.nodes.at[node], &name);
+        print_name(d, name.n ? (char *)name.data : "", name.n);
+        out_of(d)->failed |= name.failed;
+        cpprof__buffer_free(&name);
+        cpprof__sink_mind(&d->r->sink);
+    }
+    cpprof__buffer_printf(out_of(d), "]");
+}
+
+static void
+print_box(struct drawing *d, const struct cpprof__box *b, bool is_root)
+{
+    /* Sums may exceed printf's integers, and the page counts in doubles. */
+    cpprof__buffer_printf(out_of(d), "%s%u,%d,%u,%.17g,%.17g",
+                          is_root ? "\n" : ",", is_root ? 0 : d->name[b->node],
+                          !is_root && b->is_inline, b->n_children,
+                          (double)b->positive, (double)b->negative);
+    if (d->r->view)
+        cpprof__buffer_printf(out_of(d), ",%.17g,%.17g",
+                              (double)b->self_positive,
+                              (double)b->self_negative);
+    cpprof__sink_mind(&d->r->sink);
+}
+
+/* A box above the one that is printed. */
+struct level {
+    uint32_t next, end; /* its children that are still to be printed */
+};
+
+/* From the root on, each box before its children. */
+static bool
+print_boxes(struct drawing *d)
+{
+    CPPROF__ARRAY(struct level) way = {0};
+    bool ok = true;
+
+    cpprof__buffer_printf(out_of(d), ",\n\"boxes\":[");
+    ok = CPPROF__ARRAY_ROOM(&way, 1);
+    if (ok)
+        way.at[way.n++] = (struct level){0, 1};
+    while (ok && way.n) {
+        struct level *top = &way.at[way.n - 1];
+        const struct cpprof__box *b;
+
+        if (top->next == top->end) {
+            way.n--;
+            continue;
+        }
+        b = &d->tree.boxes.at[top->next];
+        print_box(d, b, top->next == 0);
+        top->next++;
+        ok = CPPROF__ARRAY_ROOM(&way, 1);
+        if (ok)
+            way.at[way.n++] =
+                (struct level){b->first_child, b->first_child + b->n_children};
+    }
+    CPPROF__ARRAY_FREE(&way);
+    cpprof__buffer_printf(out_of(d), "]}\n");
+    return ok;
+}
+
+static bool
+print(struct drawing *d)
+{
+    cpprof__print_data_head(d->r, out_of(d));
+    cpprof__buffer_printf(out_of(d), ",\"diff\":%s,\"cut\":%s",
+                          d->tree.boxes.at[0].negative ? "true" : "false",
+                          d->tree.is_cut ? "true" : "false");
+    if (d->r->view)
+        cpprof__buffer_printf(out_of(d), ",\"zoom\":%d",
+                              d->is_found ? (int)d->way.n : -1);
+    print_names(d);
+    return print_boxes(d);
+}
+
+enum cpprof_status
+cpprof__print_boxes(struct cpprof__report *r, struct cpprof__stack_cut cut)
+{
+    const struct cpprof__view *view = r->view;
+    struct drawing d = {.r = r};
+    enum cpprof_status status = cpprof__stacks_graph(&d.g, r);
+
+    if (status == CPPROF_OK && view && view->order >= CPPROF__CALLEES)
+        status = find_pivots(&d);
+    if (status == CPPROF_OK && view && view->zoom)
+        status = find_zoomed(&d);
+    cut.order = view ? view->order : CPPROF__FROM_ROOT;
+    cut.pivots = d.pivots;
+    cut.way = d.way.at;
+    cut.n_way = d.way.n;
+    if (status == CPPROF_OK)
+        status = cpprof__stack_tree_make(&d.tree, &d.g, &cut, r->error);
+    d.name = calloc(d.g.nodes.n + 1, sizeof *d.name);
+    if (status == CPPROF_OK && (!d.name || !print(&d)))
+        status = cpprof__fail_nomem(r->error);
+    cpprof__stack_tree_free(&d.tree);
+    cpprof__graph_free(&d.g);
+    CPPROF__ARRAY_FREE(&d.way);
+    free(d.pivots);
+    free(d.name);
+    return status;
+}
+
+enum cpprof_status
+cpprof__boxes_view(struct cpprof__report *r)
+{
+    return cpprof__print_boxes(
+        r, (struct cpprof__stack_cut){.fraction = r->view->fraction,
+                                      .max_boxes = r->view->max_boxes});
+}

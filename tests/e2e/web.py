@@ -1,0 +1,471 @@
+#!/usr/bin/env python3
+"""`cpprof http` over HTTP: what it answers, to whom, and what it leaves behind.
+
+    web.py CPPROF       TAP
+
+What a view tells is held against the text of the same report.
+"""
+import gzip
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(HERE, ".."))
+from tap import Tap  # noqa: E402
+
+cpprof = os.path.realpath(sys.argv[1])
+FIXTURES = os.path.join(HERE, "..", "fixtures")
+CPU = os.path.join(FIXTURES, "go.cpu.pb.gz")
+HEAP = os.path.join(FIXTURES, "go.heap.pb.gz")
+tap = Tap()
+
+STACKS = """\
+main;parse;read 300
+main;parse;lex::next 200
+main;eval;call;read 400
+main;eval;call;eval;call;read 40
+main;eval;</script><b>&"x" 50
+main;eval;call;rare 10
+"""
+BEFORE = STACKS.replace("read 400", "read 100").replace("rare 10", "gone 7")
+
+
+class Server:
+    """One that serves, until it is closed."""
+
+    def __init__(self, *words, address=":0", command=True, cwd=None):
+        first = ["http", address] if command else ["-http=" + address]
+        self.process = subprocess.Popen(
+            [cpprof, *first, "-no_browser", *words], stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, cwd=cwd)
+        self.line = self.process.stderr.readline()
+        found = re.search(r"http://(.*?):(\d+)(/\S*)?$", self.line.strip())
+        self.port = int(found.group(2)) if found else 0
+        self.prefix = (found.group(3) or "") if found else ""
+
+    def ask(self, path, method="GET", headers=None, host=None):
+        """Status, headers and body."""
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        link.putrequest(method, path, skip_host=True)
+        link.putheader("Host", host or "localhost:%d" % self.port)
+        for name, value in (headers or {}).items():
+            link.putheader(name, value)
+        link.endheaders()
+        answer = link.getresponse()
+        body = answer.read()
+        link.close()
+        return answer.status, answer.headers, body
+
+    def get(self, path):
+        status, headers, body = self.ask(self.prefix + path)
+        if headers["Content-Encoding"] == "gzip":
+            body = gzip.decompress(body)
+        return body if status == 200 else (status, body)
+
+    def data(self, path):
+        return json.loads(self.get("/ui/api/" + path))
+
+    def ready(self):
+        end = time.time() + 30
+        while not self.data("status")["ready"] and time.time() < end:
+            time.sleep(0.02)
+        return self
+
+    def close(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        status = self.process.wait(30)
+        self.rest = self.process.stderr.read()
+        self.process.stderr.close()
+        return status
+
+
+def report(*words):
+    return subprocess.run([cpprof, *words], capture_output=True,
+                          check=False).stdout
+
+
+# ---------------------------------------------------------------- pages ----
+
+def test_paths(s):
+    for path, to in (("/", "/ui/flamegraph"), ("/ui", "/ui/flamegraph"),
+                     ("/ui/", "/ui/flamegraph"),
+                     ("/ui/flamegraph2?f=x", "/ui/flamegraph?f=x"),
+                     ("/top?f=a%20b", "/ui/top?f=a%20b")):
+        status, headers, _ = s.ask(path)
+        tap.same(path + " leads to its page", (status, headers["Location"]),
+                 (302, to))
+    for path in ("//example.com/x", "/\\example.com", "/ui/nosuch",
+                 "/ui/assets/../x", "/ui/api/nosuch", "/ui/api/report/nosuch",
+                 "/ui/api/report/web", "/etc/passwd"):
+        tap.same(path + " is not there", s.ask(path)[0], 404)
+    status, headers, page = s.ask("/ui/top")
+    tap.ok("a page is HTML without the profile's names", status == 200 and
+           b"main.spin" not in page and "text/html" in headers["Content-Type"])
+    tap.ok("that allows no script but its files", "script-src 'self';" in
+           headers["Content-Security-Policy"] and b"<script>" not in page and
+           "require-trusted-types-for" in headers["Content-Security-Policy"])
+    tap.ok("and tells nobody where it is from",
+           headers["Referrer-Policy"] == "no-referrer" and
+           headers["X-Content-Type-Options"] == "nosniff" and
+           headers["Cross-Origin-Resource-Policy"] == "same-origin")
+    files = re.findall(rb'(?:src|href)="(assets/[^"]+)"', page)
+    sizes = [len(s.get("/ui/" + name.decode())) for name in files]
+    tap.ok("every file of it is there", len(sizes) >= 5 and min(sizes) > 500,
+           files, sizes)
+    tap.less("all of them are small", sum(sizes) + len(page), 120000)
+
+
+def test_guards(s):
+    api, page = "/ui/api/report/top", "/ui/top"
+    for host in ("localhost:1", "127.0.0.1", "[::1]:99", "localhost"):
+        tap.same("Host %s may ask" % host, s.ask(api, host=host)[0], 200)
+    for host in ("evil.example", "localhost.evil.example:80", "a.b:7001"):
+        tap.same("Host %s may not" % host, s.ask(api, host=host)[0], 403)
+    for site, path, wanted in (
+            ("cross-site", api, 403), ("same-site", api, 403),
+            ("cross-site", "/ui/download", 403), ("same-origin", api, 200),
+            ("none", api, 200), ("cross-site", page, 200),
+            ("same-site", "/ui/api/boxes", 403)):
+        tap.same("%s, asked by %s" % (path, site),
+                 s.ask(path, headers={"Sec-Fetch-Site": site})[0], wanted)
+    for method in ("POST", "DELETE", "PUT"):
+        tap.same(method + " changes nothing", s.ask(
+            "/ui/saveconfig?config=x", method=method)[0], 405)
+    status, headers, body = s.ask(api, method="HEAD")
+    tap.ok("HEAD gets no body", status == 200 and not body and
+           int(headers["Content-Length"]) > 100)
+    tap.ok("nobody else may read answers", not any(
+        name.lower().startswith("access-control") for name in headers))
+
+
+# -------------------------------------------------------------- reports ----
+
+def test_reports(s):
+    cases = [("top", [], ""), ("top", ["-cum", "-nodecount=3"], "sort=cum&n=3"),
+             ("tree", ["-focus=burn"], "f=burn"), ("traces", [], ""),
+             ("tags", ["-sample_index=samples"], "si=samples"),
+             ("collapsed", ["-ignore=small"], "i=small"), ("json", [], ""),
+             ("raw", ["-hide=spin"], "h=spin"), ("dot", ["-lines"], "g=lines"),
+             ("callgrind", [], ""),
+             ("top", ["-show_from=burn", "-unit=us"], "sf=burn&unit=us"),
+             ("top", ["-tagfocus=phase", "-relative_percentages"],
+              "tf=phase&rel=t"),
+             ("top", ["-tagroot=phase", "-noinlines"], "tr=phase&noinlines=t"),
+             ("top", ["-show=main", "-trim=false"], "s=main&trim=f"),
+             ("flamegraph", ["-prune_from=spin"], "prunefrom=spin")]
+    wrong = []
+    for name, flags, query in cases:
+        wanted = report("-" + name, *flags, CPU)
+        got = s.get("/ui/api/report/%s?%s" % (name, query))
+        if got != wanted or not wanted:
+            wrong.append("%s %s: %r, not %r" % (name, flags, got[:99],
+                                                wanted[:99]))
+    tap.none("reports are those of the command line, to the byte", wrong)
+    tap.same("peek of what is focused on, as on pprof's page",
+             s.get("/ui/api/report/peek?f=spin"),
+             report("-peek=spin", "-focus=spin", CPU))
+    tap.same("or of another", s.get("/ui/api/report/peek?sym=burn"),
+             report("-peek=burn", CPU))
+    tap.same("the whole profile to save", gzip.decompress(
+        s.get("/ui/download?f=nothing")), gzip.decompress(report("-proto", CPU)))
+    status, text = s.get("/ui/api/report/top?f=%28")
+    tap.ok("a wrong expression is told", status == 400 and
+           b"missing closing" in text, text)
+    tap.same("so is a wrong number", s.get("/ui/api/report/top?n=x")[0], 400)
+    tap.same("and a bad escape", s.get("/ui/api/report/top?f=%zz")[0], 400)
+    tap.ok("an expression that matches nothing is told, too", "Ignore" in
+           s.ask("/ui/api/boxes?i=nosuch")[1]["X-Cpprof-Note"])
+
+
+# ---------------------------------------------------------------- boxes ----
+
+def boxes(data):
+    """[name, flags, children, plus, minus, self plus, self minus], with paths;
+    each before its children."""
+    at, found, way, left = data["boxes"], [], [], []
+    for k in range(0, len(at), 7):
+        while left and not left[-1]:
+            left.pop()
+            way.pop()
+        name = data["names"][at[k]]
+        if left:
+            left[-1] -= 1
+        found.append((tuple(way[1:] + [name]) if way else (),
+                      at[k + 3] - at[k + 4], at[k + 5] - at[k + 6]))
+        way.append(name)
+        left.append(at[k + 2])
+    return found
+
+
+def address(path):
+    """A box, as boxes.h tells."""
+    def add(s, a, b):
+        x = (s[0] ^ a) * 16777619 & 0xffffffff
+        y = (s[1] ^ b) * 0x5bd1e995 & 0xffffffff
+        return x, y ^ y >> 15
+    whole = (2166136261, 0x9747b28c)
+    for name in path:
+        own = (2166136261, 0x9747b28c)
+        for c in name:
+            own = add(own, ord(c), ord(c))
+        whole = add(whole, *own)
+    return "%08x%08x" % whole
+
+
+def test_boxes(s):
+    tree = boxes(s.data("boxes"))
+    value = {path: v for path, v, _ in tree}
+    wanted = {}
+    for line in STACKS.splitlines():
+        stack, n = line.rsplit(" ", 1)
+        stack = tuple(stack.split(";"))
+        for k in range(len(stack) + 1):
+            wanted[stack[:k]] = wanted.get(stack[:k], 0) + int(n)
+    tap.same("boxes have the values of their stacks", value, wanted)
+    tap.same("what is left of a box is its own", sum(v for _, _, v in tree),
+             wanted[()])
+    raw = s.get("/ui/api/boxes")
+    tap.ok("names cannot end a script", b"</script>" not in raw and
+           b"\\u003c/script" in raw)
+    path = ("main", "eval", "call", "eval")
+    deep = s.data("boxes?z=" + address(path))
+    found = boxes(deep)
+    tap.same("an enlarged box comes with its callers alone",
+             [p for p, _, _ in found],
+             [path[:k] for k in range(5)] +
+             [path + ("call",), path + ("call", "read")])
+    tap.same("and says where it is", deep["zoom"], 4)
+    tap.ok("with the same values", all(value[p] == v for p, v, _ in found))
+    small = [p for p, _, _ in boxes(s.data("boxes?w=25"))]
+    tap.ok("what is less than half a pixel is not sent",
+           ("main", "eval", "call") in small and
+           ("main", "eval", "call", "rare") not in small, small)
+    near = [p for p, _, _ in boxes(s.data(
+        "boxes?w=25&z=" + address(("main", "eval", "call"))))]
+    tap.ok("but it is when its caller is enlarged",
+           ("main", "eval", "call", "rare") in near, near)
+    tap.same("a box that is not there", s.data("boxes?z=%016x" % 1)["zoom"], -1)
+    tap.same("or is none", s.get("/ui/api/boxes?z=1")[0], 400)
+
+
+def test_other_ways(s):
+    value = {p: v for p, v, _ in boxes(s.data("boxes?inv=t"))}
+    tap.ok("inverted: callers of where stacks end", value[("read",)] == 740 and
+           value[("read", "parse")] == 300 and
+           value[("read", "call", "eval", "call", "eval", "main")] == 40, value)
+    value = {p: v for p, v, _ in boxes(s.data("boxes?p=%5Eeval%24"))}
+    tap.ok("callees of a function, from the outermost call of it",
+           value[()] == 500 and value[("eval", "call", "eval")] == 40 and
+           value[("eval", "call")] == 450, value)
+    value = {p: v for p, v, _ in boxes(s.data("boxes?p=%5Ecall%24&callers=t"))}
+    tap.same("and its callers", value, {
+        (): 450, ("call",): 450, ("call", "eval"): 450,
+        ("call", "eval", "main"): 450})
+
+
+def test_table(s):
+    data = s.data("table")
+    text = report("-top", "-trim=false", "-unit=ns", CPU).decode()
+    rows = [re.split(r"\s+", line.strip(), 5) for line in
+            text.split("cum%\n")[1].splitlines()]
+    wanted = {re.sub(r" \((partial-)?inline\)$", "", row[5]): (row[0], row[3])
+              for row in rows}
+    unit = lambda v: "%dns" % v if v else "0"
+    got = {n: (unit(f), unit(c)) for n, f, c in
+           zip(data["names"], data["flat"], data["cum"])}
+    tap.same("the table is that of -top", got, wanted)
+    tap.same("or its first rows", len(s.data("table?max=3")["names"]), 3)
+    tap.same("and says how many there are", s.data("table?max=3")["rows"],
+             len(wanted))
+
+
+def test_difference(folder):
+    s = Server("-diff_base=old", "new", cwd=folder).ready()
+    old = {p: v for p, v, _ in boxes(s.data("boxes"))}
+    tap.same("a difference is new minus old", old[("main", "eval", "call",
+                                                  "read")], 300)
+    at = s.data("boxes")["boxes"]
+    tap.same("with both values", at[3:5], [1000, 697])
+    data = s.data("table")
+    row = data["names"].index("read")
+    tap.same("also in the table", [data[k][row] for k in (
+        "flat", "old_flat", "cum", "old_cum")], [300, 440, 300, 440])
+    row = data["names"].index("call")
+    tap.same("where recursion counts once", [data["cum"][row],
+                                             data["old_cum"][row]], [303, 147])
+    tap.ok("and it is said to be one", s.data("profile")["diff"])
+    start = s.data("status")
+    tap.same("the command line is known", (start["sources"], start["bases"],
+                                           start["base_flag"]),
+             (["new"], ["old"], "diff_base"))
+    s.close()
+
+
+# ------------------------------------------------------------ the server ----
+
+def children(pid):
+    found = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/children" % (pid, task)) as file:
+            found += file.read().split()
+    return found
+
+
+def memory(pid):
+    with open("/proc/%d/status" % pid) as file:
+        return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
+
+
+def test_many(s):
+    for k in range(40):
+        s.get("/ui/api/boxes?w=%d" % (100 + k))
+    before = memory(s.process.pid)
+    for k in range(160):
+        s.get("/ui/api/boxes?w=%d" % (200 + k))
+    tap.less("memory does not grow with views, kB",
+             memory(s.process.pid) - before, 1500)
+    tap.same("no child is left", children(s.process.pid), [])
+    begin = time.process_time()
+    for _ in range(20):
+        s.get("/ui/api/boxes?w=200")
+    tap.less("the same view again is there already, seconds of ours",
+             time.process_time() - begin, 1)
+
+
+def test_leaving(folder):
+    """A child whose client leaves ends."""
+    path = os.path.join(folder, "large")
+    with open(path, "w", encoding="ascii") as file:
+        for k in range(60000):
+            file.write("main;a%d;b%d;c%d;d%d 1\n" % (k % 7, k % 111, k, k % 13))
+    s = Server(path).ready()
+    left = 0
+    for _ in range(4):
+        link = socket.create_connection(("127.0.0.1", s.port))
+        link.sendall(b"GET /ui/api/report/svg?trim=f&g=lines&n=%d HTTP/1.1\r\n"
+                     b"Host: localhost\r\n\r\n" % left)
+        end = time.time() + 5
+        while not children(s.process.pid) and time.time() < end:
+            time.sleep(0.005)
+        link.close()
+        end = time.time() + 5
+        while children(s.process.pid) and time.time() < end:
+            time.sleep(0.01)
+        left += bool(children(s.process.pid))
+    tap.same("a child ends when its client leaves", left, 0)
+    tap.ok("and the server goes on", b"flat" in s.get("/ui/api/report/top"))
+    s.close()
+
+
+def test_reading(folder):
+    path = os.path.join(folder, "pipe")
+    os.mkfifo(path)
+    s = Server(path)
+    tap.ok("it listens before it has read", not s.data("status")["ready"])
+    tap.same("and gives the page", s.ask("/ui/flamegraph")[0], 200)
+    tap.same("but no view yet", s.get("/ui/api/boxes")[0], 503)
+    with open(path, "wb") as file:
+        file.write(open(CPU, "rb").read())
+    s.ready()
+    tap.same("which then is there", s.data("boxes")["boxes"][3], 200000000)
+    tap.same("a signal ends it", s.close(), 0)
+    done = subprocess.run([cpprof, "http", ":0", "-no_browser", "/nosuch.pb.gz"],
+                          capture_output=True, text=True, check=False)
+    tap.ok("a file that is not there ends it", done.returncode == 2 and
+           "/nosuch.pb.gz" in done.stderr, done)
+
+
+def test_addresses(folder):
+    s = Server(CPU, address="localhost:", command=False).ready()
+    tap.ok("pprof's -http=localhost: takes a free port", s.port > 1023, s.line)
+    tap.same("for this machine", s.prefix, "")
+    tap.same("an interrupt ends it", s.close(signal.SIGINT), 0)
+    s = Server(CPU, address="0.0.0.0:0").ready()
+    tap.ok("for all machines it is behind a secret path",
+           re.fullmatch("/t/[0-9a-f]{32}", s.prefix), s.line)
+    tap.same("without which there is nothing", s.ask("/ui/api/boxes")[0], 404)
+    tap.same("redirections keep it", s.ask(s.prefix + "/")[1]["Location"],
+             s.prefix + "/ui/flamegraph")
+    s.close()
+    path = os.path.join(folder, "s")
+    s = Server(CPU, address="unix:" + path)
+    tap.same("a socket is its user's alone", os.stat(path).st_mode & 0o777,
+             0o600)
+    s.close()
+    tap.ok("and is gone at the end", not os.path.exists(path))
+    s = Server("-focus=burn", CPU, address=":0").ready()
+    tap.same("flags are where the page begins",
+             (s.data("status")["settings"], s.get("/ui/api/report/top")),
+             ({"focus": "burn"}, report("-top", "-focus=burn", CPU)))
+    tap.same("an empty parameter clears one", s.get("/ui/api/report/top?f="),
+             report("-top", CPU))
+    s.close()
+
+
+def test_sources(folder):
+    """Only what is code is shown."""
+    os.makedirs(os.path.join(folder, "home/.ssh"))
+    os.symlink("/etc/passwd", os.path.join(folder, "link.c"))
+    names = {"code.c": True, "notes.txt": False, "link.c": False,
+             "home/.ssh/key.c": False}
+    for name in names:
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            with open(path, "w", encoding="ascii") as file:
+                file.write("marker\n" * 9)
+    sys.path.insert(1, os.path.join(HERE, ".."))
+    from protobuf import chunk, varint
+    for name, wanted in names.items():
+        path = os.path.join(folder, name).encode()
+        number = lambda field, v: varint(field << 3) + varint(v)
+        strings = [b"", b"samples", b"count", b"f", path]
+        data = (chunk(1, number(1, 1) + number(2, 2)) +
+                chunk(2, chunk(1, varint(1)) + chunk(2, varint(7))) +
+                chunk(4, number(1, 1) + chunk(4, number(1, 1) + number(2, 3))) +
+                chunk(5, number(1, 1) + number(2, 3) + number(4, 4)) +
+                b"".join(chunk(6, text) for text in strings))
+        profile = os.path.join(folder, "one.pb")
+        with open(profile, "wb") as file:
+            file.write(data)
+        os.environ["HOME"] = os.path.join(folder, "home")
+        s = Server(profile).ready()
+        text = s.get("/ui/api/report/list?sym=f")
+        s.close()
+        shown = b"marker" in text or b"root:" in text
+        tap.ok("%s is %sshown as a source" % (name, "" if wanted else "not "),
+               shown == wanted and os.path.basename(path) in text, text)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in (("new", STACKS), ("old", BEFORE)):
+            with open(os.path.join(folder, name), "w") as file:
+                file.write(text)
+        s = Server(CPU).ready()
+        test_paths(s)
+        test_guards(s)
+        test_reports(s)
+        test_table(s)
+        test_many(s)
+        s.close()
+        s = Server("-symbolize=none", "new", cwd=folder).ready()
+        test_boxes(s)
+        test_other_ways(s)
+        s.close()
+        test_difference(folder)
+        test_leaving(folder)
+        test_reading(folder)
+        test_addresses(folder)
+        test_sources(folder)
+    return tap.end()
+
+
+sys.exit(main())

@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""The page of `cpprof http`, driven in a browser as somebody does who looks at
+it: every view, by keys and by clicks, with names that are hostile.
+
+    web_page.py CPPROF [PICTURE-FOLDER]      TAP
+
+With a folder, pictures of what was seen are left there.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(HERE, ".."))
+from browser import Browser  # noqa: E402
+from tap import Tap  # noqa: E402
+
+cpprof = os.path.realpath(sys.argv[1])
+album = os.path.realpath(sys.argv[2]) if len(sys.argv) > 2 else None
+CPU = os.path.join(HERE, "..", "fixtures", "go.cpu.pb.gz")
+tap = Tap()
+
+EVIL = '<img src=x onerror=alert(1)>'
+STACKS = """\
+main;parse;read 300
+main;parse;lex::next 200
+main;eval;call;read 400
+main;eval;%s;tail 90
+main;eval;call;rare 10
+""" % EVIL
+BEFORE = STACKS.replace("read 400", "read 100").replace("rare 10", "gone 7")
+
+
+class Server:
+    def __init__(self, *words, cwd=None):
+        self.process = subprocess.Popen(
+            [cpprof, "http", ":0", "-no_browser", "-symbolize=none", *words],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cwd)
+        line = self.process.stderr.readline()
+        self.url = "http://127.0.0.1:%s/ui/" % line.strip().rsplit(":", 1)[1]
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(30)
+        self.process.stderr.close()
+
+
+def ready(b):
+    return b.wait("window.cpprof && document.getElementById('main')"
+                  ".dataset.state === 'ready'", 20)
+
+
+def text(b, selector):
+    return b.tell("document.querySelector(%s).textContent" %
+                  json.dumps(selector))
+
+
+def boxes(b):
+    """What is drawn, by name; equal names are numbered."""
+    found = {}
+    for box in b.tell("cpprof.shown()"):
+        name = box["name"]
+        while name in found:
+            name += "'"
+        found[name] = box
+    return found
+
+
+def click(b, name):
+    box = boxes(b)[name]
+    b.click(box["x"] + box["width"] / 2, box["y"] + 8)
+    ready(b)
+
+
+def at(b, name):
+    return b.tell("new URLSearchParams(location.search).get(%s) || ''" %
+                  json.dumps(name))
+
+
+def calm(b, what):
+    """Nothing went wrong in the page, and nothing of the profile ran."""
+    seen = b.tell("JSON.stringify([window.violations || [], document"
+                  ".querySelectorAll('img, iframe, object').length])")
+    tap.ok(what + ": no error, no script of others",
+           not b.errors and seen == "[[],0]", b.errors, seen)
+    b.errors.clear()
+
+
+def test_flame(b, s):
+    b.open(s.url + "flamegraph")
+    tap.ok("the page is ready", ready(b))
+    seen = boxes(b)
+    width = {name: box["width"] for name, box in seen.items()}
+    tap.ok("a box is as wide as its value", abs(width["parse"] * 2 -
+                                                width["main"]) < 2, width)
+    tap.ok("below its caller", seen["parse"]["y"] == seen["eval"]["y"] >
+           seen["main"]["y"] and EVIL in seen, seen)
+    colour = b.tell(
+        "(() => { const c = document.querySelector('canvas'); const k ="
+        "devicePixelRatio; return [...c.getContext('2d').getImageData(300 * k,"
+        "24 * k, 1, 1).data]; })()")
+    tap.ok("and is drawn", colour[3] == 255 and len(set(colour[:3])) > 1, colour)
+    b.mouse("mouseMoved", seen["parse"]["x"] + 9, seen["parse"]["y"] + 8)
+    tap.ok("the pointer tells a value", text(b, "#detail").startswith("parse") and
+           "50.00%" in text(b, "#detail"), text(b, "#detail"))
+    tap.same("the command line is told", text(b, "#words"),
+             "cpprof -flamegraph new")
+    b.picture("web-flame")
+    calm(b, "flame graph")
+
+
+def test_zoom(b):
+    whole = boxes(b)["main"]["width"]
+    click(b, "eval")
+    seen = boxes(b)
+    tap.ok("a click makes a box as wide as the page", abs(
+        seen["eval"]["width"] - whole) < 2 and "parse" not in seen, seen)
+    link = b.tell("location.href")
+    tap.ok("the address has it", re.search("z=[0-9a-f]{16}", link), link)
+    b.key("Backspace")
+    b.wait("cpprof.shown().some(r => r.name === 'parse')", 5)
+    tap.ok("Backspace is one box out", "parse" in boxes(b), boxes(b))
+    click(b, "call")
+    b.key("Escape")
+    b.wait("cpprof.shown().some(r => r.name === 'parse')", 5)
+    tap.ok("Escape shows all", len(boxes(b)) == 11, boxes(b))
+    b.open(link)
+    ready(b)
+    tap.ok("a link shows the same", abs(boxes(b)["eval"]["width"] - whole) < 2 and
+           "parse" not in boxes(b), boxes(b))
+    b.key("Escape")
+    ready(b)
+    calm(b, "zoom")
+
+
+def test_keys(b):
+    b.key("ArrowDown")
+    b.key("ArrowDown")
+    first = text(b, "#detail").split()[0]
+    b.key("ArrowRight")
+    second = text(b, "#detail").split()[0]
+    tap.same("arrows go to the callee, and beside it", sorted([first, second]),
+             ["eval", "parse"])
+    b.write("/")
+    b.write("rea")
+    b.wait("document.getElementById('found').textContent", 5)
+    tap.same("search adds up what matches", text(b, "#found"), "2, 700 (70.00%)")
+    b.key("Enter")
+    b.write("n")
+    tap.ok("n goes to the next match", text(b, "#detail").startswith("read"),
+           text(b, "#detail"))
+    b.write("F")
+    b.wait("document.querySelector('.chip')", 5)
+    ready(b)
+    tap.same("F keeps only what is selected", (at(b, "f"), text(b, ".chip span")),
+             ("^read$", "focus=^read$"))
+    tap.ok("in the flame graph", "rare" not in boxes(b), boxes(b))
+    tap.same("and on the command line", text(b, "#words"),
+             "cpprof -flamegraph '-focus=^read$' new".replace(
+                 "'-focus=^read$'", "-focus='^read$'"))
+    b.write("u")
+    b.wait("!document.querySelector('.chip')", 5)
+    ready(b)
+    b.write("/")
+    b.write("ignore=parse tagfocus=")
+    b.key("Enter")
+    b.wait("document.querySelector('.chip')", 5)
+    ready(b)
+    tap.ok("words of the command line are filters", "parse" not in boxes(b) and
+           at(b, "i") == "parse", boxes(b))
+    b.tell("document.querySelector('.chip button').click()")
+    ready(b)
+    tap.ok("a click takes one away", b.wait(
+        "cpprof.shown().some(r => r.name === 'parse')", 5))
+    before = boxes(b)["main"]["y"]
+    b.write("o")
+    ready(b)
+    tap.ok("o turns it upside down", boxes(b)["main"]["y"] > before, boxes(b))
+    b.write("o")
+    b.write("b")
+    ready(b)
+    seen = boxes(b)
+    tap.ok("b orders by name", seen["eval"]["x"] < seen["parse"]["x"], seen)
+    b.write("b")
+    dark = b.tell("isDark()")
+    b.write("t")
+    tap.ok("t changes light and dark", b.tell("isDark()") != dark)
+    b.write("?")
+    tap.ok("? lists the keys", "next match" in text(b, "dialog"))
+    b.key("Escape")
+    b.tell("document.getElementById('about').close()")
+    calm(b, "keys")
+
+
+def test_sandwich(b, s):
+    b.open(s.url + "flamegraph?p=%5Eeval%24")
+    b.wait("location.pathname.endsWith('sandwich')", 5)
+    ready(b)
+    seen = boxes(b)
+    tap.ok("pprof's pivot is callers above, callees below",
+           seen["main"]["y"] < seen["call"]["y"] and "parse" not in seen and
+           abs(seen["main"]["width"] * 4 - seen["call"]["width"] * 5) < 100, seen)
+    tap.ok("and between them the function", text(b, ".pivot").startswith(
+        "eval500"), text(b, ".pivot"))
+    b.picture("web-sandwich")
+    b.open(s.url + "inverted")
+    ready(b)
+    seen = boxes(b)
+    tap.ok("inverted: who calls what costs most", abs(
+        seen["read"]["width"] * 10 - seen["root"]["width"] * 7) < 20, seen)
+    calm(b, "sandwich")
+
+
+def test_top(b, s):
+    b.open(s.url + "top")
+    ready(b)
+    rows = "[...document.querySelectorAll('tr.row')].map(r => [...r.children]" \
+        ".map(c => c.textContent).join('|'))"
+    seen = b.tell(rows)
+    tap.same("top has every function, the largest first",
+             (len(seen), seen[0]), (9, "700|70.00%|700|70.00%|read"))
+    b.tell("document.querySelectorAll('th button')[2].click()")
+    ready(b)
+    tap.ok("a click sorts", b.tell(rows)[0].endswith("|main"), b.tell(rows))
+    b.write("/")
+    b.write("^(call|eval)")
+    b.wait("document.querySelectorAll('tr.row').length === 2", 5)
+    tap.same("typing filters", sorted(r.split("|")[-1] for r in b.tell(rows)),
+             ["call", "eval"])
+    b.picture("web-top")
+    b.key("Enter")
+    b.key("ArrowDown")
+    b.key("Enter")
+    b.wait("location.pathname.endsWith('sandwich')", 5)
+    ready(b)
+    tap.ok("Enter opens the sandwich", at(b, "p") in ("^call$", "^eval$"))
+    b.open(s.url + "tree")
+    ready(b)
+    names = "[...document.querySelectorAll('tr.row')].map(r => " \
+        "r.getAttribute('aria-level') + r.firstChild.textContent.slice(1))"
+    tap.same("the tree opens its heaviest way", b.tell(names)[:2],
+             ["1root", "2main"])
+    b.key("ArrowDown")
+    b.key("ArrowLeft")
+    b.key("ArrowRight")
+    tap.ok("and opens and closes by keys", b.tell(names)[2:] == ["3parse", "3eval"]
+           or b.tell(names)[2:] == ["3eval", "3parse"], b.tell(names))
+    calm(b, "top and tree")
+
+
+def test_others(b, s):
+    for view in ("peek?sym=eval", "traces", "tags", "source?sym=read",
+                 "disasm?sym=read"):
+        b.open(s.url + view)
+        tap.ok(view + " is shown", ready(b))
+        calm(b, view)
+    b.open(s.url + "peek?sym=eval")
+    ready(b)
+    tap.ok("names of a peek are text", EVIL in text(b, "pre"), text(b, "pre"))
+    tap.ok("and lead to their sandwich", b.tell(
+        "[...document.querySelectorAll('pre a')].some(a => a.textContent ==="
+        "'call' && a.search === '?p=%5Ecall%24')"))
+    if shutil.which("dot"):
+        b.open(s.url + "graph")
+        ready(b)
+        tap.ok("the graph has a node for each function", b.tell(
+            "document.querySelectorAll('.graph g.node [data-title]').length") ==
+            9)
+        tap.ok("with no link or script of its own", b.tell(
+            "!document.querySelector('.graph a, .graph script')"))
+        b.picture("web-graph")
+        calm(b, "graph")
+    b.open(s.url + "flamegraph?f=%28")
+    ready(b)
+    tap.ok("an error is told", "missing closing" in text(b, ".note"))
+
+
+def test_narrow(b, s):
+    b.open(s.url + "flamegraph")
+    b.ask("Emulation.setDeviceMetricsOverride", width=360, height=600,
+          deviceScaleFactor=2, mobile=False)
+    ready(b)
+    b.wait("innerWidth === 360", 5)
+    tap.ok("360 pixels are enough", b.tell(
+        "document.documentElement.scrollWidth <= 360 && "
+        "document.getElementById('main').clientHeight > 300"))
+    b.picture("web-narrow")
+    b.ask("Emulation.clearDeviceMetricsOverride")
+
+
+def test_types(b, folder):
+    s = Server(CPU)
+    b.open(s.url + "flamegraph")
+    ready(b)
+    b.write("v")
+    b.wait("location.search.includes('si=')", 5)
+    ready(b)
+    tap.same("v shows the next sample type", (at(b, "si"), boxes(b)["root"][
+        "value"]), ("samples", 20))
+    b.open(s.url + "tags")
+    ready(b)
+    b.tell("document.querySelector('.tags td button').click()")
+    b.wait("location.search.includes('tf=')", 5)
+    ready(b)
+    tap.ok("a click on a label filters", at(b, "tf").startswith("phase=^"))
+    calm(b, "types and tags")
+    s.close()
+    s = Server("-diff_base=old", "new", cwd=folder)
+    b.open(s.url + "flamegraph")
+    ready(b)
+    seen = boxes(b)
+    b.mouse("mouseMoved", seen["rare"]["x"] + 2, seen["rare"]["y"] + 8)
+    tap.ok("a difference tells both values, and what is new", re.match(
+        r"rare +\+10 +0 \u2192 10 +new", text(b, "#detail")), text(b, "#detail"))
+    b.picture("web-diff")
+    b.open(s.url + "top?only=gone")
+    ready(b)
+    tap.same("its table shows what is gone", b.tell(
+        "[...document.querySelectorAll('tr.row')].map(r => "
+        "r.lastChild.textContent)"), ["gone"])
+    calm(b, "difference")
+    s.close()
+
+
+def main():
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or \
+        shutil.which("google-chrome")
+    if not chromium:
+        tap.skip("the page in a browser", "no chromium")
+        return tap.end()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, stacks in (("new", STACKS), ("old", BEFORE)):
+            with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+                file.write(stacks)
+        s = Server("new", cwd=folder)
+        b = Browser(chromium, os.path.join(folder, "home"), album)
+        b.before = ("addEventListener('securitypolicyviolation', e => (window."
+                    "violations = window.violations || []).push(e.blockedURI +"
+                    " ' ' + e.violatedDirective)); window.alert = () => (window"
+                    ".violations = window.violations || []).push('alert');")
+        try:
+            test_flame(b, s)
+            test_zoom(b)
+            test_keys(b)
+            test_sandwich(b, s)
+            test_top(b, s)
+            test_others(b, s)
+            test_narrow(b, s)
+            test_types(b, folder)
+        finally:
+            b.close()
+            s.close()
+            time.sleep(0.1)
+    return tap.end()
+
+
+sys.exit(main())
