@@ -26,22 +26,37 @@ call(long number, long a, long b)
 }
 
 static uint64_t
-cpu_ns(void)
+clock_ns(clockid_t clock)
 {
     struct timespec t = {0, 0};
 
-    call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&t);
+    call(SYS_clock_gettime, clock, (long)&t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Long enough for the scan that finds it. */
+static void
+burn(uint64_t ns)
+{
+    uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+
+    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+        for (volatile int i = 0; i < 10000; i++)
+            continue;
+}
+
+/* A quarter of the time until the scan has found it, and then all of it. */
 static int
 work(void *pointer)
 {
+    struct timespec nap = {0, 15000000};
+    uint64_t end = clock_ns(CLOCK_MONOTONIC) + 1300000000u;
+
     call(SYS_arch_prctl, ARCH_SET_FS, (long)pointer);
-    while (cpu_ns() < 1300000000u)
-        for (volatile int i = 0; i < 10000; i++)
-            continue;
+    while (clock_ns(CLOCK_MONOTONIC) < end) {
+        burn(5000000);
+        call(SYS_nanosleep, (long)&nap, 0);
+    }
+    burn(150000000);
     call(SYS_exit, 0, 0);
     return 0;
 }

@@ -16,7 +16,14 @@ on_exit_(void)
 static void *
 last(void *arg)
 {
-    busy_ms(1200); /* long enough for the main thread to be gone */
+    uint64_t end = host_ns(CLOCK_MONOTONIC) + 1200000000u;
+
+    /* Long enough for the main thread to be gone. */
+    while (host_ns(CLOCK_MONOTONIC) < end) {
+        busy_ms(5);
+        sleep_ms(15);
+    }
+    busy_ms(100);
     return arg;
 }
 
