@@ -80,6 +80,8 @@ struct cpprof__push_settings {
     bool is_ingest;
 };
 
+/* What every process reads stands first, so that the paths that are not given
+ * are not touched. */
 struct cpprof__environment {
     struct cpprof_cpu_options cpu;
     struct cpprof_heap_options heap;
@@ -87,18 +89,19 @@ struct cpprof__environment {
     struct cpprof_wall_options wall;
     struct cpprof_vm_options vm;
     bool has_vm;
-    bool has_scripts;         /* interpreters are to load our modules */
-    int64_t heap_rate;        /* 0: off */
-    int64_t block_rate;       /* nanoseconds; 0: off */
-    uint32_t mutex_fraction;  /* 0: off */
-    uint32_t kinds;           /* CPPROF__KIND_* that are on */
+    bool has_scripts;        /* interpreters are to load our modules */
+    int64_t heap_rate;       /* 0: off */
+    int64_t block_rate;      /* nanoseconds; 0: off */
+    uint32_t mutex_fraction; /* 0: off */
+    uint32_t kinds;          /* CPPROF__KIND_* that are on */
+    bool http_insecure;
+    bool serves_only;         /* nothing is written or recorded */
+    bool is_push_named;       /* a word about push was there */
     char out[PATH_MAX];       /* pattern */
     char directory[PATH_MAX]; /* "": not recording */
     char http[PATH_MAX];      /* address, "": not serving */
     char http_token[256];     /* "": none */
     char http_token_file[PATH_MAX];
-    bool http_insecure;
-    bool serves_only; /* nothing is written or recorded */
     struct cpprof__push_settings push;
 };
 

@@ -414,8 +414,10 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
     if (kind)
         return parse_kind(env, kind, key, value, error);
     status = parse_http(env, key, value, &is_known, error);
-    if (!is_known)
+    if (!is_known) {
         status = parse_push(&env->push, key, value, &is_known, error);
+        env->is_push_named |= is_known;
+    }
     if (is_known)
         return status;
     if (!strcmp(key, "vm"))
@@ -477,14 +479,11 @@ static enum cpprof_status
 finish_push(struct cpprof__environment *env, bool named,
             struct cpprof_error *error)
 {
-    static const struct cpprof__push_settings none;
-
-    if (!*env->push.url) {
-        if (!memcmp(&env->push, &none, sizeof none))
-            return CPPROF_OK;
+    if (!env->is_push_named)
+        return CPPROF_OK;
+    if (!*env->push.url)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: push-... without push=; not profiling");
-    }
     if (*env->directory)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: push= beside record=; not profiling");
