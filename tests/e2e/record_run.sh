@@ -118,6 +118,36 @@ check "without XDG_RUNTIME_DIR there is another" \
 
 # --- files ------------------------------------------------------------------
 rm -f ./*.gz
+# --- one profile of all --------------------------------------------------------
+cp "$victim" other
+run "$cpprof" record -one -F 500 -o one.pb.gz -- sh -c \
+    "\"$victim\" burn=300 & ./other burn=300 kill=9; wait"
+check "-one: one line says what was written" grep -qxE \
+    'cpprof: one\.pb\.gz: [0-9]+ samples of [23] processes, 0 lost' err
+check "-one: and it is the only file" same "$(echo one*)" one.pb.gz
+"$cpprof" -tags one.pb.gz >tags 2>/dev/null
+check "-one: samples tell their process" grep -qE ': victim$' tags
+check "-one: one that was killed, too" grep -qE ': other$' tags
+check "-one: and its number" \
+    test "$(sed -n '/^ *pid:/,/^$/p' tags | grep -c '%): [0-9]')" -ge 2
+for process in victim other; do
+    ms=$("$cpprof" top -unit=ms -tagfocus=process=$process one.pb.gz \
+        2>/dev/null | sed -nE 's/^.* ([0-9]+)(\.[0-9]+)?ms +[0-9.]+% +victim_burn$/\1/p')
+    check "-one: the time of $process" \
+        test "${ms:-0}" -ge 200 -a "${ms:-0}" -le 450
+done
+"$cpprof" -raw -symbolize=none one.pb.gz >raw 2>/dev/null
+check "-one: a library of both is one mapping" \
+    same "$(grep -c '/libc\.so\.6 ' raw)" 1
+check "-one: two copies of one build are, too" \
+    same "$(grep -cE '/(victim|other) [0-9a-f]+ ' raw)" 1
+rm -f one.pb.gz other
+run "$cpprof" record -one -t cpu,heap -o %k.one -- "$victim" burn=200
+check "-one: a file for each kind" same "$(echo *.one)" "cpu.one heap.one"
+rm -f ./*.one
+run "$cpprof" record -one -legacy -- "$victim" burn=10
+check "-one: not in a form without labels" grep -q 'has no labels' err
+
 # --- the binary form --------------------------------------------------------
 # milliseconds READER...: cumulative, of victim_burn.
 milliseconds()

@@ -3,7 +3,7 @@
  * From a recording to files, for each kind of profile: FILE is of the command's
  * own image, and every other image that has samples of that kind gets a file
  * beside it. What differs between the kinds is where an image's numbers are,
- * how it is written, and what is printed about it.
+ * how it is written, and what is printed about it. With -one FILE has them all.
  */
 #include "cli/record/record.h"
 
@@ -29,6 +29,7 @@ struct output {
     char *path;         /* FILE */
     size_t n_written;   /* besides FILE */
     uint64_t n_samples; /* in those */
+    uint64_t n_lost;    /* with -one */
     bool failed;        /* what went wrong is printed */
 };
 
@@ -289,6 +290,64 @@ write_main(struct output *out, size_t main_image)
     }
 }
 
+/* ---------------------------------------------------- one profile ---- */
+
+/* Add the image to the sum, unless it is empty. */
+static enum cpprof_status
+add_image(struct output *out, struct cpprof__record_sum *sum, size_t index,
+          struct cpprof_error *error)
+{
+    struct cpprof__buffer bytes = {0};
+    struct cpprof_writer writer = cpprof__record_writer(&bytes);
+    struct image image = image_at(out, index);
+    enum cpprof_status status;
+
+    if (image.is_empty)
+        return CPPROF_OK;
+    status = write_to(out, index, &writer, error);
+    if (status == CPPROF_OK)
+        status =
+            cpprof__record_sum_add(sum, image.name, image.pid, &bytes, error);
+    cpprof__buffer_free(&bytes);
+    out->n_samples += image.n_samples;
+    out->n_lost += image.n_lost;
+    out->n_written++;
+    return status;
+}
+
+/* Write all images into FILE: the command's first, so that its binary is the
+ * profile's. False, and nothing written or printed, if all are empty. */
+static bool
+write_one(struct output *out, size_t main_image)
+{
+    struct cpprof__record_sum sum = {0};
+    struct cpprof_error error;
+    enum cpprof_status status = CPPROF_OK;
+    size_t n = count_images(out), i;
+    char text[128];
+
+    if (main_image != NO_IMAGE)
+        status = add_image(out, &sum, main_image, &error);
+    for (i = 0; i < n && status == CPPROF_OK; i++)
+        if (i != main_image)
+            status = add_image(out, &sum, i, &error);
+    if (status == CPPROF_OK && !sum.merger)
+        return false;
+    snprintf(text, sizeof text,
+             "cpprof: %" PRIu64 " sample%s of %zu process%s, %" PRIu64 " lost",
+             out->n_samples, plural(out->n_samples), out->n_written,
+             out->n_written == 1 ? "" : "es", out->n_lost);
+    if (status == CPPROF_OK)
+        status = cpprof__record_sum_write(&sum, text, out->path, &error);
+    if (status == CPPROF_OK)
+        cpprof__cli_warn("%s: %s", out->path, text + strlen("cpprof: "));
+    else
+        cpprof__cli_fail("%s: %s", out->path, error.text);
+    out->failed = status != CPPROF_OK;
+    cpprof__record_sum_free(&sum);
+    return true;
+}
+
 /* All files of a kind, and what is in use at the end. False after printing what
  * went wrong. */
 static bool
@@ -306,9 +365,11 @@ write_kind(struct cpprof__record_options *options,
         cpprof__cli_fail("record: out of memory");
         return false;
     }
-    write_main(&out, main_image);
-    if (!options->is_verdict)
-        write_others(&out, main_image);
+    if (!options->one || !write_one(&out, main_image)) {
+        write_main(&out, main_image);
+        if (!options->is_verdict)
+            write_others(&out, main_image);
+    }
     if (kind == CPPROF__RECORD_HEAP && main_image != NO_IMAGE) {
         heap = cpprof_recording_heap_at(recording, main_image);
         options->n_lost = heap->n_lost;

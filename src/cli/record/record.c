@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-duration S] -- CMD ARGS
+ * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration S] -- CMD ARGS
  * cpprof leaks [-min BYTES] [-ignore RE] [-o FILE] -- CMD ARGS
  *
  * record runs a command with libcpprof.so preloaded and writes where its CPU
@@ -67,6 +67,9 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
     FLAG(STRING, "o", o.out, " FILE", ":files",
          "the profile (cpu.pb.gz, heap.pb.gz); of several, %k in\n"
          "it is the kind, or else it gets one: FILE.cpu"),
+    FLAG(BOOL, "one", o.one, NULL, NULL,
+         "one profile of all processes, with the labels process\n"
+         "and pid, and no files beside FILE"),
     FLAG(STRING, "duration", duration, " S", NULL,
          "stop and write after S seconds; CMD runs on"),
     FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
@@ -272,6 +275,10 @@ understand(struct words *w)
                     "full, functions or none", &number))
         return false;
     o->symbolize = (enum cpprof_symbolize)number;
+    if (o->one && o->legacy) {
+        cpprof__cli_fail("record: -legacy has no labels, which -one needs");
+        return false;
+    }
     /* These are passed on as they are, once they are known to be right. */
     return parse_bytes("-heap", o->heap_rate, &bytes) &&
            parse_number("-block", o->block_rate, RATE_NS_MAX, "nanoseconds",

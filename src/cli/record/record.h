@@ -4,6 +4,7 @@
 #define CLI_RECORD_H
 
 #include "base/buffer.h"
+#include <cpprof/pprof/change.h>
 #include <cpprof/recording.h>
 
 #include <limits.h>
@@ -35,6 +36,7 @@ struct cpprof__record_options {
     bool legacy;                /* in the forms of gperftools and Go of 2016 */
     bool scripts;               /* frames of scripts in all of them */
     bool vm;                    /* and a profile of scripts alone */
+    bool one;                   /* one profile of all processes */
     enum cpprof_symbolize symbolize;
     const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz, ... */
     double duration_s; /* 0: until the command ends */
@@ -166,6 +168,32 @@ cpprof__record_vm_print(const struct cpprof__record_options *options,
  */
 int
 cpprof__preflight(const char *command);
+
+/* -------------------------------------------------------- one.c ------- */
+
+/* What was added up. Zero bytes is a valid sum of nothing. */
+struct cpprof__record_sum {
+    struct pprof_merger *merger;
+    int64_t start_ns, end_ns; /* CLOCK_REALTIME */
+};
+
+/* A writer that appends to the buffer, which stays the caller's. */
+struct cpprof_writer
+cpprof__record_writer(struct cpprof__buffer *bytes);
+
+/* Add a profile that was written to bytes, with labels that tell the process.
+ * Errors: CPPROF_NOMEM, CPPROF_BAD_DATA. */
+enum cpprof_status
+cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *process,
+                       int32_t pid, const struct cpprof__buffer *bytes,
+                       struct cpprof_error *error);
+
+/* Write a sum of something, once. Errors: CPPROF_NOMEM, CPPROF_SYSTEM. */
+enum cpprof_status
+cpprof__record_sum_write(struct cpprof__record_sum *sum, const char *comment,
+                         const char *path, struct cpprof_error *error);
+void
+cpprof__record_sum_free(struct cpprof__record_sum *sum);
 
 /* ----------------------------------------------------- output.c ------- */
 

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One profile of many processes, for `record -one`: each process's profile is
+ * read back as it is written, gets the labels "process" and "pid", and is added
+ * up. So there is no more than one beside the sum in memory.
+ *
+ * What a profile says in words (comments) is about its process. The sum says in
+ * how many it was.
+ */
+#include "cli/record/record.h"
+
+#include <cpprof/pprof.h>
+#include <errno.h>
+
+/* A writer into memory. ctx is a struct cpprof__buffer. */
+
+static int
+append(void *ctx, const void *data, size_t n_bytes)
+{
+    struct cpprof__buffer *b = ctx;
+
+    cpprof__buffer_append(b, data, n_bytes);
+    return b->failed ? ENOMEM : 0;
+}
+
+static int
+close_nothing(void *ctx, int failed)
+{
+    (void)ctx;
+    (void)failed;
+    return 0;
+}
+
+struct cpprof_writer
+cpprof__record_writer(struct cpprof__buffer *bytes)
+{
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), append,
+                                  close_nothing, bytes};
+}
+
+void
+cpprof__record_sum_free(struct cpprof__record_sum *sum)
+{
+    pprof_merger_free(sum->merger);
+    sum->merger = NULL;
+}
+
+/* The time from the first begin to the last end. */
+static void
+add_time(struct cpprof__record_sum *sum, const struct pprof_profile *profile)
+{
+    struct pprof_info info = {.size = sizeof info};
+
+    pprof_get_info(profile, &info);
+    if (!sum->start_ns || info.time_ns < sum->start_ns)
+        sum->start_ns = info.time_ns;
+    if (info.time_ns + info.duration_ns > sum->end_ns)
+        sum->end_ns = info.time_ns + info.duration_ns;
+}
+
+enum cpprof_status
+cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *process,
+                       int32_t pid, const struct cpprof__buffer *bytes,
+                       struct cpprof_error *error)
+{
+    struct pprof_profile *profile = NULL;
+    enum cpprof_status status =
+        pprof_read_data(bytes->data, bytes->n, NULL, &profile, error);
+
+    if (status == CPPROF_OK && !sum->merger)
+        status = pprof_merger_new(&sum->merger, error);
+    if (status == CPPROF_OK)
+        status = pprof_set_label(profile, "process", process, error);
+    if (status == CPPROF_OK)
+        status = pprof_set_num_label(profile, "pid", pid, NULL, error);
+    if (status == CPPROF_OK) {
+        add_time(sum, profile);
+        pprof_remove_comments(profile);
+        status = pprof_merger_add(sum->merger, profile, error);
+    }
+    pprof_free(profile);
+    return status;
+}
+
+enum cpprof_status
+cpprof__record_sum_write(struct cpprof__record_sum *sum, const char *comment,
+                         const char *path, struct cpprof_error *error)
+{
+    struct pprof_profile *profile = NULL;
+    enum cpprof_status status =
+        pprof_merger_finish(sum->merger, &profile, error);
+
+    if (status == CPPROF_OK) {
+        pprof_set_time(profile, sum->start_ns, sum->end_ns - sum->start_ns);
+        status = pprof_add_comment(profile, comment, error);
+    }
+    if (status == CPPROF_OK)
+        status =
+            pprof_write_to_path(profile, path, PPROF_FORMAT_GZIP, NULL, error);
+    pprof_free(profile);
+    return status;
+}
