@@ -114,11 +114,13 @@ set_frame(struct cpprof__frame *frame, const char *name, uint64_t pc)
 }
 
 static unsigned n_expected;
+static unsigned n_before; /* resolved when the last one was expected */
 
 static void
 fake_expect(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc)
 {
     n_expected++;
+    n_before = n_resolved;
 }
 
 static size_t

@@ -272,6 +272,24 @@ without_names_nothing_is_hidden_and_nothing_resolved(void **state)
 }
 
 static void
+addresses_are_expected_before_the_first_is_resolved(void **state)
+{
+    struct pprof_profile *p;
+    struct made m;
+
+    make(&m);
+    add_samples(&m, PCS(0x10110, 0x10310), 1, 0, 8, 1);
+    add_samples(&m, PCS(0x10210), 1, 0, 8, 1);
+    n_resolved = n_expected = 0;
+    p = written(&m, NULL);
+    assert_int_equal(n_expected, 3);
+    assert_int_equal(n_before, 0);
+    assert_int_not_equal(n_resolved, 0);
+    pprof_free(p);
+    unmake(&m);
+}
+
+static void
 what_finds_no_room_becomes_a_frame(void **state)
 {
     struct pprof_profile *p;
@@ -568,6 +586,7 @@ main(void)
         cmocka_unit_test(allocator_frames_stay_when_there_are_no_others),
         cmocka_unit_test(address_with_a_function_of_the_program_stays),
         cmocka_unit_test(without_names_nothing_is_hidden_and_nothing_resolved),
+        cmocka_unit_test(addresses_are_expected_before_the_first_is_resolved),
         cmocka_unit_test(what_finds_no_room_becomes_a_frame),
         cmocka_unit_test(peak_takes_what_was_in_use_then),
         cmocka_unit_test(labels_are_told_when_asked_for_and_joined_when_not),

@@ -53,6 +53,8 @@ write_proto(const struct cpprof__records_form *form,
     status = cpprof__source_begin_proto(p, &head, writer, error);
     if (status == CPPROF_OK) {
         for (i = 0; i < n; i++)
+            cpprof__source_expect(p, records[i].stack);
+        for (i = 0; i < n; i++)
             cpprof__source_add_sample(p, records[i].values, records[i].stack,
                                       records[i].labels, form->hides);
         status = cpprof__builder_end(p->builder, form->duration_ns, error);

@@ -173,6 +173,19 @@ cpprof__source_begin_proto(struct cpprof__source_profile *p,
 }
 
 void
+cpprof__source_expect(struct cpprof__source_profile *p, uint32_t stack)
+{
+    size_t i, n;
+
+    if (!p->symbolizer)
+        return;
+    n = cpprof__source_stack(&p->source, stack, p->numbers, p->n_numbers,
+                             p->stack, CPPROF__SOURCE_DEPTH);
+    for (i = 0; i < n; i++)
+        cpprof__builder_expect(p->builder, p->stack[i]);
+}
+
+void
 cpprof__source_add_sample(struct cpprof__source_profile *p,
                           const int64_t *values, uint32_t stack,
                           uint32_t labels, bool (*hides)(const char *name))

@@ -88,6 +88,11 @@ cpprof__source_begin_proto(struct cpprof__source_profile *p,
                            struct cpprof_writer writer,
                            struct cpprof_error *error);
 
+/* A sample will have this stack: said of all before the first is added, as
+ * cpprof__builder_expect() is. */
+void
+cpprof__source_expect(struct cpprof__source_profile *p, uint32_t stack);
+
 /* Add a sample, with the labels of that number behind those that are in
  * p->labels already. hides may be NULL. */
 void

@@ -25,6 +25,8 @@ add_records(struct cpprof__source_profile *p,
                                                       records->lost_bytes};
     size_t i;
 
+    for (i = 0; i < records->n; i++)
+        cpprof__source_expect(p, records->records[i].stack);
     for (i = 0; i < records->n; i++) {
         const struct cpprof__heap_record *record = &records->records[i];
         const struct cpprof__builder_label bytes = {

@@ -53,6 +53,9 @@ add_counts(struct cpprof__source_profile *p,
         qsort(counts->slots, counts->n_slots, sizeof *counts->slots, by_ns);
     for (i = 0; i < counts->n_slots; i++)
         if (counts->slots[i].n)
+            cpprof__source_expect(p, counts->slots[i].stack);
+    for (i = 0; i < counts->n_slots; i++)
+        if (counts->slots[i].n)
             add_count(p, &counts->slots[i]);
     if (counts->lost_ns)
         add_count(p,
