@@ -38,7 +38,7 @@ static void *
 run_keeper(void *unused)
 {
     keep(unused);
-    add_relaxed(&n_ended, 1u);
+    __atomic_add_fetch(&n_ended, 1, __ATOMIC_RELEASE);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ a_task_is_run_by_a_keeper_that_nobody_needs_any_more(void **state)
         assert_true(cpprof__keeper_run(count_task));
         cpprof__keeper_leave(false);
         wait_for_end();
-        assert_int_equal(n_tasks, i + 1);
+        assert_int_equal(load_acquire(&n_tasks), i + 1);
     }
     assert_false(cpprof__keeper_run(count_task));
 }
