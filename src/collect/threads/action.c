@@ -34,7 +34,6 @@ struct kernel_action {
 };
 
 static bool is_installed;
-static bool makes_coroutines; /* on alternate stacks; for good */
 
 #ifdef __SANITIZE_THREAD__
 int
@@ -53,6 +52,8 @@ cpprof__action_before_alternate_stack(void)
 {
 }
 #else
+static bool makes_coroutines; /* on alternate stacks; for good */
+
 static int
 swap_action(int signo, const struct kernel_action *action,
             struct kernel_action *old)
