@@ -88,7 +88,7 @@ looks_right(const struct profile *p, enum cpprof_vm_mode mode)
 int
 main(int argc, char **argv)
 {
-    double seconds = argc > 1 ? atof(argv[1]) : 5;
+    double seconds = argc > 1 ? atof(argv[1]) : 3;
     uint64_t until = toy_clock(CLOCK_MONOTONIC) + (uint64_t)(seconds * 1e9);
     pthread_t threads[N_THREADS];
     unsigned n_profiles = 0, n_wrong = 0, n_least = UINT32_MAX;

@@ -18,7 +18,7 @@
 #include <time.h>
 
 #define N_THREADS 8
-#define SECONDS   6
+#define SECONDS   4
 #define AT_MOST   60 /* where that brings less than ROUNDS profiles */
 #define ROUNDS    12
 
