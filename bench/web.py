@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""What the page of `cpprof http` costs, beside Debian's `go tool pprof -http` of
+the same profile in the same run.
+
+    web.py BUILD MAKER [ROUNDS]
+
+MAKER is genprof.py; its profiles stay in BUILD/bench-data. CPU is that of the
+server and its children from its start to the answer, by /proc; memory the peak
+of the server, and of ours also the largest of its children's. Figures are
+medians. pprof needs minutes and 16 GB for the larger profile, so it is asked for
+it only with WEB_PEER=1. The time to the first picture is Chromium's, where it is there; it is
+not asked for a page of pprof that has hundreds of megabytes.
+"""
+import json
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, HERE)
+sys.path.insert(1, os.path.join(HERE, "..", "tests", "e2e"))
+from browser import Browser  # noqa: E402
+from data import go_pprof, make_profiles  # noqa: E402
+
+TICK = os.sysconf("SC_CLK_TCK")
+LARGEST_IN_BROWSER = 30 << 20
+
+
+class Server:
+    def __init__(self, words):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen(
+            [word.replace("PORT", str(self.port)) for word in words],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env=dict(
+                os.environ, PPROF_BINARY_PATH="/nonexistent"))
+        self.url = "http://127.0.0.1:%d/ui/" % self.port
+
+    def get(self, path):
+        """An answer, as soon as there is one."""
+        while True:
+            try:
+                with urllib.request.urlopen(self.url + path) as answer:
+                    return answer.read()
+            except urllib.error.HTTPError as error:
+                if error.code != 503:
+                    raise
+            except OSError:
+                if self.process.poll() is not None:
+                    raise
+            time.sleep(0.01)
+
+    def cpu(self):
+        with open("/proc/%d/stat" % self.process.pid) as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return sum(map(int, fields[11:15])) / TICK
+
+    def peak(self):
+        with open("/proc/%d/status" % self.process.pid) as file:
+            return int(re.search(r"VmHWM:\s+(\d+)", file.read()).group(1)) / 1024
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def visit(words, page, rest):
+    """[MB sent, CPU s, peak MB] of a page and what it asks for; then the CPU
+    seconds of another view, and of the same again."""
+    server = Server(words)
+    try:
+        sent = sum(len(server.get(path)) for path in page)
+        figures = [sent / 1e6, server.cpu(), server.peak()]
+        for path in rest:
+            before = server.cpu()
+            server.get(path)
+            figures.append(server.cpu() - before)
+    finally:
+        server.close()
+    return figures
+
+
+def first_picture(words, page, is_there):
+    """Seconds from the start of the server to a picture."""
+    chromium = shutil.which("chromium")
+    if not chromium:
+        return None
+    home = tempfile.mkdtemp()
+    browser = Browser(chromium, home)
+    server = Server(words)
+    try:
+        server.get(page)
+        browser.open(server.url + page)
+        return time.monotonic() - server.begin if \
+            browser.wait(is_there, 60) else None
+    finally:
+        server.close()
+        browser.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def enlarged(words):
+    """The parameter of the box that is twelve calls deep on the heaviest way."""
+    def add(s, a, b):
+        x = (s[0] ^ a) * 16777619 & 0xffffffff
+        y = (s[1] ^ b) * 0x5bd1e995 & 0xffffffff
+        return x, y ^ y >> 15
+    server = Server(words)
+    data = json.loads(server.get("api/boxes?w=1900"))
+    server.close()
+    start = whole = (2166136261, 0x9747b28c)
+    for k in range(1, 13):
+        name = start
+        for c in data["names"][data["boxes"][7 * k]]:
+            name = add(name, ord(c), ord(c))
+        whole = add(whole, *name)
+    return "&z=%08x%08x" % whole
+
+
+def row(label, words, page, rest, rounds, is_there):
+    runs = [visit(words, page, rest) for _ in range(rounds)]
+    middle = [statistics.median(run[i] for run in runs)
+              for i in range(len(runs[0]))]
+    seconds = None
+    if middle[0] < LARGEST_IN_BROWSER / 1e6:
+        seconds = first_picture(words, page[0], is_there)
+    print("%-20s %8.2f %8.2f %8.0f %8s %s" % (
+        label, *middle[:3], "%.2f" % seconds if seconds else "-",
+        " ".join("%8.3f" % v for v in middle[3:])), flush=True)
+
+
+def main():
+    build, maker = sys.argv[1:3]
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    paths = make_profiles(maker, os.path.join(build, "bench-data"), {
+        name: ["--preset", name] for name in ("small", "medium")})
+    print("%-20s %8s %8s %8s %8s %8s %8s %8s %8s" % (
+        "", "MB sent", "CPU s", "peak MB", "picture", "top", "filter",
+        "enlarge", "again"))
+    for name, path in paths.items():
+        ours = [os.path.join(build, "cpprof"), "-http=localhost:PORT",
+                "-no_browser", "-symbolize=none", path]
+        deep = "api/boxes?w=1900&gz=t" + enlarged(ours)
+        files = ["flamegraph", "assets/page.css"] + [
+            "assets/%s.js" % part for part in
+            ("state", "flame", "tables", "texts", "page")]
+        row("cpprof " + name, ours, files + [
+            "api/profile?gz=t", "api/boxes?gz=t&w=1900"],
+            ["api/table?max=50000&gz=t", "api/boxes?w=1900&gz=t&i=util",
+             deep, deep], rounds,
+            "window.cpprof && cpprof.shown().length > 1")
+        if go_pprof() and (name == "small" or os.environ.get("WEB_PEER")):
+            row("go pprof " + name, [
+                go_pprof(), "-http=localhost:PORT", "-no_browser",
+                "-symbolize=none", path], ["flamegraph"],
+                ["top", "flamegraph?i=util"], max(rounds // 3, 1),
+                "document.querySelectorAll('#flame-chart *, #stack-chart *, "
+                "svg *').length > 1")
+    print("picture: seconds from the start of the server to boxes in Chromium, "
+          "which\nruns already; the last columns: CPU seconds of the server for one more view")
+
+
+if __name__ == "__main__":
+    main()
