@@ -62,7 +62,7 @@ function color(i) {
   if (!D.diff) return 'hsl(' + hue(name(i)) + ' var(--S) var(--L))';
   const part = w[i] ? (plus(i) - minus(i)) / w[i] : 0;
   const s = Math.round(Math.sqrt(Math.abs(part)) * 75);
-  return 'hsl(' + (part > 0 ? 4 : 130) + ' ' + s + '% var(--L))';
+  return 'hsl(' + (part > 0 ? 4 : 214) + ' ' + s + '% var(--L))';
 }
 
 function box(i, left, width) {
@@ -214,7 +214,7 @@ function show(data) {
   place();
   document.title = $('title').textContent = D.title || 'flame graph';
   $('about').replaceChildren(...D.lines.concat(
-    D.diff ? ['Red: more than in the base; green: less.'] : [],
+    D.diff ? ['Red: more than in the base; blue: less.'] : [],
     D.cut ? ['The deepest calls are left out.'] : []).map(line => {
     const e = document.createElement('div');
     e.textContent = line;

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
@@ -327,6 +328,58 @@ def test_types(b, folder):
     s.close()
 
 
+def test_deeper(b, folder):
+    """Boxes that the server sends when their caller is enlarged."""
+    with open(os.path.join(folder, "deep"), "w", encoding="ascii") as file:
+        file.write("main;big 100000\nmain;mid;other 100\n"
+                   "main;mid;tiny;deep 3\n")
+    s = Server("deep", cwd=folder)
+    b.open(s.url + "flamegraph")
+    ready(b)
+    first = b.tell("view.flame.boxes.n")
+    b.write("/")
+    b.write("^mid")
+    b.key("Enter")
+    b.write("n")
+    b.key("Enter")
+    b.wait("cpprof.shown().some(r => r.name === 'deep')", 5)
+    seen = boxes(b)
+    tap.ok("a box that was too small comes when its caller is enlarged",
+           first < 6 and "big" not in seen and abs(
+               seen["other"]["width"] * 103 - seen["mid"]["width"] * 100) < 300
+           and seen["deep"]["value"] == 3, first, seen)
+    link = b.tell("location.href")
+    b.key("Backspace")
+    b.wait("cpprof.shown().some(r => r.name === 'big')", 5)
+    b.open(link)
+    b.wait("cpprof.shown().some(r => r.name === 'deep')", 5)
+    tap.ok("also when the page begins there", "deep" in boxes(b), boxes(b))
+    b.open(s.url + "tree")
+    ready(b)
+    b.tell("[...document.querySelectorAll('tr.row')].find(r => r.textContent"
+           ".includes('mid')).querySelector('.twist').click()")
+    tap.ok("the tree asks for it, too", b.wait(
+        "[...document.querySelectorAll('tr.row')].some(r => r.textContent"
+        ".includes('tiny'))", 5))
+    b.open(s.url + "sandwich?p=%5Emid%24")
+    ready(b)
+    click(b, "other")
+    tap.ok("a sandwich has what is enlarged in its address, too",
+           re.fullmatch("[0-9a-f]{16}", at(b, "z")) and at(b, "p") == "^mid$" and
+           "tiny" not in boxes(b) and "main" in boxes(b), boxes(b))
+    b.key("Escape")
+    b.wait("cpprof.shown().some(r => r.name === 'tiny')", 5)
+    tap.same("Escape shows all of it", (at(b, "z"), "tiny" in boxes(b)),
+             ("", True))
+    b.tell("document.getElementById('save').click()")
+    link = b.tell("[...document.querySelectorAll('dialog a')].find(a => "
+                  "a.download === 'stacks.txt').getAttribute('href')")
+    tap.ok("stacks can be saved", b"main;mid;tiny;deep 3" in
+           urllib.request.urlopen(s.url + link).read(), link)
+    calm(b, "deeper boxes")
+    s.close()
+
+
 def main():
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or \
         shutil.which("google-chrome")
@@ -352,6 +405,7 @@ def main():
             test_others(b, s)
             test_narrow(b, s)
             test_types(b, folder)
+            test_deeper(b, folder)
         finally:
             b.close()
             s.close()

@@ -118,7 +118,7 @@ function refine(name, text) {
   if (!text) { tell('search for something, or select it, first'); return; }
   const before = ['i', 'h'].includes(name) ? effective(name) : '';
   search.value = '';
-  go(state.view, {[name]: before ? before + '|' + text : text, z: ''});
+  go(state.view, {[name]: before ? before + '|' + text : text, z: '', zc: ''});
 }
 const selectedName = () => {
   if (!view) return null;
@@ -148,7 +148,7 @@ function takeWords(text) {
 // ---- views ---------------------------------------------------------------------
 
 const zoomOf = (chart, i) => go(state.view, {z: chart.boxes.sum(i)});
-const onName = {open: name => go('sandwich', {p: whole(name), z: ''}),
+const onName = {open: name => go('sandwich', {p: whole(name), z: '', zc: ''}),
   menu: (name, x, y) => openMenu(name, x, y), tell};
 
 function boxesOf(data) {
@@ -157,10 +157,34 @@ function boxesOf(data) {
 const pixels = () => Math.min(Math.max(Math.ceil(
   main.clientWidth * (window.devicePixelRatio || 1) / 200) * 200, 400), 8000);
 
+// Shows a box as wide as the chart: with the boxes that are there at once, then
+// with the deeper ones that the server has. False: another view came.
+async function enlarge(mine, flame, all, more, z, slot) {
+  const least = (flame.options.skip || 1) - 1;
+  let boxes = boxesOf(all), i = boxes.find(z);
+  if (i < 0 && flame.boxes) {
+    boxes = boxesOf(flame.boxes.data);
+    i = boxes.find(z);
+  }
+  flame.show(boxes, Math.max(i, least));
+  if (!z || (i >= 0 && !boxes.hidesBelow(i))) return true;
+  main.dataset.state = 'loading';
+  const deeper = await ask('boxes', {...more, z}, slot);
+  if (mine !== round) return false;
+  const better = boxesOf(deeper), at = deeper.zoom < 0 ? -1 : better.find(z);
+  if (at >= 0) flame.show(better, at);
+  else tell('The box that was enlarged is not there any more.');
+  return true;
+}
+
 async function showFlame(mine, inverted) {
-  const more = {w: pixels(), inv: inverted ? 't' : ''}, z = param('z');
+  const more = {w: pixels(), inv: inverted ? 't' : ''};
   const all = known('boxes', more) || await ask('boxes', more, 'view');
   if (mine !== round) return;
+  if (!all.boxes[3] && !all.boxes[4]) {
+    put(note('Nothing is left of the profile.'));
+    return;
+  }
   let flame = view && view.flame && !view.callers ? view.flame : null;
   const flip = param('flip') === 't';
   if (!flame || flame.options.flip !== flip || flame.inverted !== inverted) {
@@ -169,71 +193,61 @@ async function showFlame(mine, inverted) {
     {flip, label: inverted ? 'callers of each function' : 'flame graph'});
     flame.inverted = inverted;
   }
-  if (main.firstChild !== flame.wrap) {
+  if (!flame.wrap || main.firstChild !== flame.wrap) {
     flame.wrap = make('div', {className: 'stack'}, flame.element);
     put(flame.wrap, {flame});
     flame.element.focus({preventScroll: true});
   }
-  let boxes = boxesOf(all), i = boxes.find(z);
-  if (i < 0 && flame.boxes) {
-    boxes = boxesOf(flame.boxes.data);
-    i = boxes.find(z);
-  }
-  flame.show(boxes, Math.max(i, 0));
-  if (!boxes.n || !boxes.w[0])
-    put(note('Nothing is left of the profile.'));
+  if (!await enlarge(mine, flame, all, more, param('z'), 'view')) return;
+  if (all.cut && !param('z'))
+    tell('The deepest boxes are left out; enlarge one.');
   main.dataset.state = 'ready';
-  if (!z || (i >= 0 && !boxes.hidesBelow(i))) {
-    if (all.cut && !z) tell('The deepest boxes are left out; enlarge one.');
-    return;
-  }
-  main.dataset.state = 'loading';
-  const deeper = await ask('boxes', {...more, z}, 'view');
-  if (mine !== round) return;
-  if (deeper.zoom < 0) tell('The box that was enlarged is not there any more.');
-  else {
-    const better = boxesOf(deeper), at = better.find(z);
-    if (at >= 0) flame.show(better, at);
-  }
-  main.dataset.state = 'ready';
-  applySearch();
+}
+
+// The two charts of the sandwich, and the line between them. The address has
+// what is enlarged: z of the callees, zc of the callers.
+function makeSandwich(inwards, outwards) {
+  const below = boxesOf(inwards), above = boxesOf(outwards);
+  // Of one function there is one box, which is the line between the charts.
+  const single = below.n > 1 && below.end[1] === below.n &&
+    above.end[1] === above.n;
+  const chart = (zoomed, options) => {
+    const flame = new Flame({tell, zoom: i => go(state.view, {[zoomed]:
+      i < flame.options.skip ? '' : flame.boxes.sum(i)}),
+    menu: (i, x, y) => i && openMenu(flame.boxes.name(i), x, y)},
+    {skip: single ? 2 : 1, ...options});
+    return flame;
+  };
+  const callers = chart('zc', {flip: true, label: 'callers'});
+  const flame = chart('z', {label: 'callees'});
+  const p = printer(inwards), v = below.value(0);
+  let self = 0;
+  for (let k = 1; k < below.n; k = below.end[k]) self += below.self(k);
+  const label = make('div', {className: 'pivot'}, make('span', {},
+    cut(shown(single ? below.name(1) : param('p')), 120)), make('small', {},
+    (below.data.diff ? p.signed(v) : p.number(v) + ' (' + p.percent(v) + ')') +
+    ', self ' + p.number(self)));
+  put(make('div', {className: 'stack'}, callers.element, label, flame.element),
+    {flame, callers, inwards, outwards});
+  flame.element.focus({preventScroll: true});
 }
 
 async function showSandwich(mine) {
   if (!param('p')) return showTop(mine, true);
-  const w = pixels();
-  const inwards = await ask('boxes', {w, p: param('p')}, 'callees');
-  const outwards = await ask('boxes', {w, p: param('p'), callers: 't'}, 'callers');
+  const more = {w: pixels(), p: param('p')}, other = {...more, callers: 't'};
+  const inwards = await ask('boxes', more, 'callees');
+  const outwards = await ask('boxes', other, 'callers');
   if (mine !== round) return;
   if (!inwards.boxes[3] && !inwards.boxes[4]) {
     put(note('No function matches ' + shown(param('p')) + '.'));
     return;
   }
-  const below = boxesOf(inwards), above = boxesOf(outwards);
-  // Of one function there is one box, which is the line between the charts.
-  const single = below.n > 1 && below.end[1] === below.n &&
-    above.end[1] === above.n;
-  const chart = options => {
-    const flame = new Flame({tell, zoom: i => flame.show(flame.boxes, i),
-    menu: (i, x, y) => i && openMenu(flame.boxes.name(i), x, y)},
-    {skip: single ? 2 : 1, ...options});
-    return flame;
-  };
-  const callers = chart({flip: true, label: 'callers'});
-  const flame = chart({label: 'callees'});
-  const p = printer(inwards), v = below.value(0);
-  const functions = single ? below.name(1) : param('p');
-  let self = 0;
-  for (let k = 1; k < below.n; k = below.end[k]) self += below.self(k);
-  const label = make('div', {className: 'pivot'}, make('span', {},
-    cut(shown(functions), 120)), make('small', {}, (below.data.diff ?
-    p.signed(v) : p.number(v) + ' (' + p.percent(v) + ')') + ', self ' +
-    p.number(self)));
-  put(make('div', {className: 'stack'}, callers.element, label, flame.element),
-    {flame, callers});
-  callers.show(above, single ? 1 : 0);
-  flame.show(below, single ? 1 : 0);
-  flame.element.focus({preventScroll: true});
+  if (!view || view.inwards !== inwards || view.outwards !== outwards)
+    makeSandwich(inwards, outwards);
+  if (await enlarge(mine, view.callers, outwards, other, param('zc'),
+    'callers') && await enlarge(mine, view.flame, inwards, more, param('z'),
+    'callees'))
+    main.dataset.state = 'ready';
 }
 
 async function showTop(mine, picks) {
@@ -249,7 +263,8 @@ async function showTop(mine, picks) {
 async function showTree(mine) {
   const data = await ask('boxes', {w: 4000}, 'view');
   if (mine !== round) return;
-  const made = new Tree(new Boxes(data, param('so'), ''), onName);
+  const made = new Tree(new Boxes(data, param('so'), ''), {...onName, deeper:
+    z => ask('boxes', {w: 4000, z}, 'deeper')});
   put(made.element, made);
   made.element.firstChild.focus({preventScroll: true});
 }
@@ -328,7 +343,7 @@ function stackText() {
   return chart ? chart.boxes.path(chart.selected).join('\n') : '';
 }
 const ACTIONS = [
-  ['callers and callees', 's', name => go('sandwich', {p: whole(name), z: ''})],
+  ['callers and callees', 's', name => go('sandwich', {p: whole(name), z: '', zc: ''})],
   ['source and instructions', 'a', name => go('source', {sym: whole(name)})],
   ['peek', 'p', name => go('peek', {sym: whole(name)})],
   ['graph around it', 'x', name => go('graph', {f: whole(name)})],
@@ -382,6 +397,18 @@ const about = () => dialog(shown(state.profile.title),
   ...(state.profile.diff ? [make('div', {}, 'Red: more than before; blue: ' +
     'less; striped: new.')] : []));
 
+// What is shown, to be kept: with the filters, except for the profile itself.
+const EXPORTS = [['the profile as it was read', 'download', 'profile.pb.gz'],
+  ['what the filters leave, as a profile', 'proto', 'filtered.pb.gz'],
+  ['a flame graph, one file of HTML', 'flamegraph', 'flamegraph.html'],
+  ['the graph as SVG', 'svg', 'graph.svg'],
+  ['stacks as JSON', 'json', 'stacks.json'],
+  ['stacks, a line each', 'collapsed', 'stacks.txt'],
+  ['the table as text', 'top', 'top.txt']];
+const save = () => dialog('Save', ...EXPORTS.map(([label, format, file]) =>
+  make('div', {}, make('a', {download: file, href: format === 'download' ?
+    'download' : 'api/report/' + format + '?' + query()}, label))));
+
 // ---- keys ----------------------------------------------------------------------
 
 function theme(name) {
@@ -399,8 +426,7 @@ function clear() {
     if (param('z')) go(state.view, {z: ''});
     else view.flame.select(0);
   }
-  else if (view && view.callers) charts().forEach(c => c.show(c.boxes,
-    c.options.skip - 1));
+  else if (view && view.callers) go(state.view, {z: '', zc: ''});
   focusView();
 }
 function focusView() {
@@ -408,9 +434,10 @@ function focusView() {
   if (e) e.focus({preventScroll: true});
 }
 function outwards() {
-  const chart = view && view.flame;
-  if (chart && !view.callers && chart.zoom > 0)
-    zoomOf(chart, Math.max(chart.boxes.up[chart.zoom], 0));
+  const chart = charts().find(c => c.element === document.activeElement) ||
+    (view && view.flame);
+  if (chart && chart.zoom > 0)
+    chart.on.zoom(Math.max(chart.boxes.up[chart.zoom], 0));
 }
 function menuByKey() {
   const name = selectedName(), r = main.getBoundingClientRect();
@@ -442,8 +469,10 @@ document.addEventListener('keydown', event => {
     return;
   }
   if (event.target === search) {
-    if (key === 'Enter' && (!/^\w+=/.test(search.value) ||
-        takeWords(search.value))) focusView();
+    if (key !== 'Enter') return;
+    clearTimeout(typing);
+    applySearch();
+    if (!/^\w+=/.test(search.value) || takeWords(search.value)) focusView();
     return;
   }
   if (event.ctrlKey && key === 'f' && document.activeElement !== search) {
@@ -498,6 +527,7 @@ $('type').onchange = () => go(state.view, {si: $('type').value});
 $('lines').onchange = () => go(state.view, {g: $('lines').value, z: ''});
 $('theme').onclick = () => theme();
 $('help').onclick = help;
+$('save').onclick = save;
 $('title').onclick = about;
 $('title').onkeydown = event => { if (event.key === 'Enter') about(); };
 $('copy').onclick = () => copy($('words').textContent);

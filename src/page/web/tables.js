@@ -237,7 +237,8 @@ class Tree {
     this.element = make('div', {className: 'stack'}, make('div',
       {className: 'flame', tabIndex: 0}, make('table', {className: 'list tree',
         role: 'treegrid', 'aria-label': 'calls'}, make('thead', {}, make('tr', {},
-        ...['function', 'cum', 'cum%', 'self'].map(text =>
+        ...['function', 'cum', boxes.data.diff ? 'old \u2192 new' : 'cum%',
+          'self'].map(text =>
           make('th', {}, make('button', {tabIndex: -1}, text))))), this.body)));
     this.body.append(this.row(0));
     this.open(this.body.firstChild);
@@ -264,34 +265,46 @@ class Tree {
         this.on.menu(this.selectedName(), event.clientX, event.clientY);
     });
   }
-  row(i, hidden) {
-    const b = this.boxes, p = this.print;
+  // Of boxes b, which are this.boxes or deeper ones.
+  row(i, hidden, b = this.boxes) {
+    const p = this.print;
     const has = !hidden && (b.end[i] > i + 1 || b.hidden(i));
     const level = b.deep[i] + (hidden ? 2 : 1);
     const tr = make('tr', {className: 'row', role: 'row', 'aria-level': level});
     if (has) tr.setAttribute('aria-expanded', 'false');
     tr.dataset.i = hidden ? -1 : i;
-    const name = hidden ? 'smaller ones: shown in the flame graph, enlarged' :
-      shown(b.name(i));
+    tr.boxes = b;
+    const name = hidden ? 'smaller ones' : shown(b.name(i));
     const first = make('td', {title: name}, make('span', {className: 'twist',
       'aria-hidden': 'true'}, has ? '\u25b8' : ''),
     hidden ? make('span', {className: 'dim'}, name) : marked(name,
       this.expression));
     first.style.paddingLeft = 10 + 14 * (level - 1) + 'px';
-    const v = hidden || b.value(i);
-    tr.append(first, make('td', {}, p.number(v)),
-      make('td', {className: 'dim'}, p.percent(v)),
-      make('td', {}, hidden ? '' : p.number(b.self(i))));
+    const v = hidden || b.value(i), isDiff = b.data.diff && !hidden;
+    tr.append(first, make('td', {className: !isDiff ? '' : v > 0 ? 'more' :
+      v < 0 ? 'less' : ''}, isDiff ? p.signed(v) : p.number(v)),
+    make('td', {className: 'dim'}, isDiff ? p.number(b.minus(i)) +
+      ' \u2192 ' + p.number(b.plus(i)) : p.percent(v)),
+    make('td', {}, hidden ? '' : p.number(b.self(i))));
     return tr;
   }
-  open(tr) {
-    const b = this.boxes, i = +tr.dataset.i;
+  // With what the server left out, when there is something and `more` asks it.
+  async open(tr, more) {
+    let b = tr.boxes, i = +tr.dataset.i;
     if (i < 0 || tr.getAttribute('aria-expanded') !== 'false') return;
     tr.setAttribute('aria-expanded', 'true');
     tr.querySelector('.twist').textContent = '\u25be';
+    if (more && b.hidden(i) && i) {
+      const sum = b.sum(i);
+      const data = await this.on.deeper(sum).catch(() => null);
+      const deeper = data && data.zoom >= 0 && new Boxes(data, param('so'), '');
+      if (tr.getAttribute('aria-expanded') !== 'true' || !tr.isConnected) return;
+      if (deeper) { b = deeper; i = deeper.find(sum); }
+    }
     const rows = [];
-    for (let k = i + 1; k < b.end[i]; k = b.end[k]) rows.push(this.row(k));
-    if (b.hidden(i)) rows.push(this.row(i, b.hidden(i)));
+    for (let k = i + 1; k < b.end[i]; k = b.end[k])
+      rows.push(this.row(k, 0, b));
+    if (b.hidden(i)) rows.push(this.row(i, b.hidden(i), b));
     tr.after(...rows);
   }
   close(tr) {
@@ -304,7 +317,7 @@ class Tree {
   }
   toggle(tr) {
     if (tr.getAttribute('aria-expanded') === 'true') this.close(tr);
-    else this.open(tr);
+    else this.open(tr, true);
   }
   select(tr) {
     if (!tr) return;
@@ -314,7 +327,7 @@ class Tree {
     tr.scrollIntoView({block: 'nearest'});
     const i = +tr.dataset.i;
     if (i >= 0)
-      this.on.tell(this.boxes.path(i).map(shown).join(' \u203a ') || 'root');
+      this.on.tell(tr.boxes.path(i).map(shown).join(' \u203a ') || 'root');
   }
   search(expression) {
     this.expression = expression;
@@ -322,7 +335,7 @@ class Tree {
       const i = +tr.dataset.i;
       if (i < 0) continue;
       const td = tr.firstChild;
-      td.replaceChildren(td.firstChild, marked(shown(this.boxes.name(i)),
+      td.replaceChildren(td.firstChild, marked(shown(tr.boxes.name(i)),
         expression));
     }
     return null;
@@ -332,7 +345,7 @@ class Tree {
     if (name === 'ArrowDown') this.select(tr.nextSibling);
     else if (name === 'ArrowUp') this.select(tr.previousSibling);
     else if (name === 'ArrowRight')
-      if (isOpen) this.select(tr.nextSibling); else this.open(tr);
+      if (isOpen) this.select(tr.nextSibling); else this.open(tr, true);
     else if (name === 'ArrowLeft' && isOpen) this.close(tr);
     else if (name === 'ArrowLeft') {
       const level = +tr.getAttribute('aria-level');
@@ -347,6 +360,6 @@ class Tree {
   }
   selectedName() {
     const i = +this.chosen.dataset.i;
-    return i > 0 ? this.boxes.name(i) : null;
+    return i > 0 ? this.chosen.boxes.name(i) : null;
   }
 }
