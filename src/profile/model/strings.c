@@ -29,8 +29,9 @@ is_wanted(void *ctx, uint32_t value)
     const struct wanted *w = ctx;
     const struct cpprof__string *s = &w->strings->table.at[value];
 
-    return s->n == w->n &&
-           memcmp(w->strings->text.at + s->offset, w->text, w->n) == 0;
+    /* An empty one may have no text, which memcmp() may not be given. */
+    return s->n == w->n && (!w->n || memcmp(w->strings->text.at + s->offset,
+                                            w->text, w->n) == 0);
 }
 
 uint32_t
