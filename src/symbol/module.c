@@ -21,6 +21,7 @@
 #include <cpprof/object.h>
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -440,17 +441,26 @@ resolve_plt(struct cpprof__module *module, struct cpprof__names *names,
     return frame->name && frame->system_name;
 }
 
-/* "[IMAGE+0xADDRESS]" of a function that has no name. */
+/* "[IMAGE+0xADDRESS]" or the like of a function that has no name. */
 static const char *
 add_stand_in(const struct cpprof__module *module, struct cpprof__names *names,
-             uint64_t address)
+             const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static const char *
+add_stand_in(const struct cpprof__module *module, struct cpprof__names *names,
+             const char *format, ...)
 {
     const char *slash = strrchr(module->path, '/');
     struct cpprof__buffer text = {0};
     const char *name = NULL;
+    char what[4096];
+    va_list args;
 
-    cpprof__buffer_printf(&text, "[%s+0x%" PRIx64 "]",
-                          slash ? slash + 1 : module->path, address);
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    cpprof__buffer_printf(&text, "[%s%s]", slash ? slash + 1 : module->path,
+                          what);
     if (!text.failed)
         name = cpprof__names_add(names, (char *)text.data, text.n);
     cpprof__buffer_free(&text);
@@ -492,10 +502,31 @@ resolve_piece(struct question *q, uint64_t address)
         return 0;
     if (!name)
         frame->name = frame->system_name =
-            add_stand_in(module, q->names, piece.function);
+            add_stand_in(module, q->names, "+0x%" PRIx64, piece.function);
     frame->is_stand_in = !name || is_part || !is_sure;
     q->start = piece.start;
     return frame->name != NULL;
+}
+
+/* "[IMAGE after SYMBOL]": code that nothing covers, as some written by hand. */
+static size_t
+resolve_after(struct question *q, uint64_t address)
+{
+    struct cpprof__module *module = q->module;
+    const char *symbol =
+        module->path[0] == '/'
+            ? cpprof__symbols_before(&module->symbols, &module->code, address,
+                                     &q->start)
+            : NULL;
+    const char *name =
+        symbol ? cpprof__names_demangle(q->names, symbol, strlen(symbol))
+               : NULL;
+
+    if (name)
+        name = add_stand_in(module, q->names, " after %s", name);
+    *q->frames = (struct cpprof__frame){
+        .name = name, .system_name = name, .is_stand_in = true};
+    return name != NULL;
 }
 
 static size_t
@@ -518,7 +549,9 @@ resolve_address(struct question *q, uint64_t address)
         n = cpprof__frames_find_function(&source, address, q->frames);
     if (!n)
         n = resolve_plt(module, q->names, address, q->frames);
-    return n ? n : resolve_piece(q, address);
+    if (!n)
+        n = resolve_piece(q, address);
+    return n ? n : resolve_after(q, address);
 }
 
 /* Where the function that covers address starts, or where the piece of it does

@@ -168,15 +168,24 @@ cold_part_is_its_function(void **state)
 }
 
 static void
-code_that_no_entry_covers_has_no_name(void **state)
+code_that_nothing_covers_is_said_to_be_behind_a_symbol(void **state)
 {
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
+    uint64_t bare;
 
     begin(&l, "cold.so");
-    assert_int_equal(
-        frames_of(&l, local_address(&l, "full.so", "bare") + 4, frames), 0);
+    bare = local_address(&l, "full.so", "bare");
+    assert_int_equal(frames_of(&l, bare + 4, frames), 1);
+    assert_string_equal(frames[0].name, "[cold.so after bare]");
+    assert_int_equal(frames[0].entry, bare);
+    assert_true(frames[0].is_stand_in);
+    /* No code, and code of a section without symbols. */
     assert_int_equal(frames_of(&l, 8, frames), 0);
+    unload(&l);
+    begin(&l, "cold.pie");
+    bare = local_address(&l, "full.pie", "bare");
+    assert_int_equal(frames_of(&l, bare + 4, frames), 0);
     unload(&l);
 }
 
@@ -274,7 +283,8 @@ main(void)
         cmocka_unit_test(function_without_symbol_is_named_by_its_start),
         cmocka_unit_test(mapped_library_has_the_same_names),
         cmocka_unit_test(cold_part_is_its_function),
-        cmocka_unit_test(code_that_no_entry_covers_has_no_name),
+        cmocka_unit_test(
+            code_that_nothing_covers_is_said_to_be_behind_a_symbol),
         cmocka_unit_test(exported_symbol_without_size_names_its_entry),
         cmocka_unit_test(main_is_what_the_entry_point_hands_over),
         cmocka_unit_test(indirect_function_names_what_it_may_be),

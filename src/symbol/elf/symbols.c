@@ -254,6 +254,22 @@ cpprof__symbols_at(const struct cpprof__symbols *symbols, uint64_t start,
                : NULL;
 }
 
+const char *
+cpprof__symbols_before(const struct cpprof__symbols *symbols,
+                       const struct cpprof__ranges *code, uint64_t address,
+                       uint64_t *start)
+{
+    const struct cpprof__ranges *all = &symbols->ranges;
+    const struct cpprof__range *section = cpprof__ranges_find(code, address);
+    const struct cpprof__range *above = cpprof__ranges_above(all, address);
+    size_t n = above ? (size_t)(above - all->items) : all->n;
+
+    if (!section || !n || all->items[n - 1].start < section->start)
+        return NULL;
+    *start = all->items[n - 1].start;
+    return symbols->names[all->items[n - 1].value];
+}
+
 const struct cpprof__range *
 cpprof__symbols_range(const struct cpprof__symbols *symbols, uint64_t address)
 {

@@ -71,6 +71,13 @@ const char *
 cpprof__symbols_at(const struct cpprof__symbols *symbols, uint64_t start,
                    bool has_size);
 
+/* The last symbol that starts before address in its section, and where; or
+ * NULL. What it names may have ended long before. */
+const char *
+cpprof__symbols_before(const struct cpprof__symbols *symbols,
+                       const struct cpprof__ranges *code, uint64_t address,
+                       uint64_t *start);
+
 void
 cpprof__symbols_free(struct cpprof__symbols *symbols);
 
