@@ -80,7 +80,9 @@ is_complete(const struct profile *p, const struct sample *s)
     if (s->frames[0].name[0] == '[' && s->n_frames == 2 &&
         s->frames[0].mapping == NO_MAPPING)
         return root->name[0] != '[';
-    return !root->name[0] && (is_in_libc(p, root) || is_entry(p, root));
+    /* Without a symbol: no name, or one that begins with that of its file. */
+    return (!root->name[0] || root->name[0] == '[') &&
+           (is_in_libc(p, root) || is_entry(p, root));
 }
 
 /* Leave only the incomplete ones, for profile_note(). */
