@@ -401,6 +401,10 @@ def test_addresses(folder):
              0o600)
     s.close()
     tap.ok("and is gone at the end", not os.path.exists(path))
+    s = Server(CPU, address="0").ready()
+    tap.ok("a port alone is one of this machine", s.port > 1023 and
+           not s.prefix, s.line)
+    s.close()
     s = Server("-focus=burn", CPU, address=":0").ready()
     tap.same("flags are where the page begins",
              (s.data("status")["settings"], s.get("/ui/api/report/top")),

@@ -228,6 +228,8 @@ def test_top(b, s):
     b.tell("document.querySelectorAll('th button')[2].click()")
     ready(b)
     tap.ok("a click sorts", b.tell(rows)[0].endswith("|main"), b.tell(rows))
+    tap.same("as the command line says", text(b, "#words"),
+             "cpprof -top -trim=false -cum new")
     b.write("/")
     b.write("^(call|eval)")
     b.wait("document.querySelectorAll('tr.row').length === 2", 5)

@@ -205,16 +205,18 @@ take_binary(struct cpprof__report_flags *w)
     w->n_sources--;
 }
 
-/* ":8080", "localhost:0", "unix:/run/x.sock": where a page is to be served. */
+/* "8080", ":8080", "localhost:0", "unix:/run/x.sock": where a page is to be
+ * served. */
 static bool
 is_address(const char *word)
 {
-    const char *port = strrchr(word, ':');
+    const char *colon = strrchr(word, ':');
+    const char *port = colon ? colon + 1 : word;
 
     if (strncmp(word, "unix:", 5) == 0)
         return true;
-    return port && !strchr(word, '/') && access(word, F_OK) != 0 &&
-           port[1 + strspn(port + 1, "0123456789")] == 0;
+    return *word && !strchr(word, '/') && access(word, F_OK) != 0 &&
+           port[strspn(port, "0123456789")] == 0;
 }
 
 /* `cpprof http`: the address may stand before the sources. */

@@ -91,19 +91,21 @@ static const struct cpprof__http_host host = {CPPROF__HTTP_ABI, handle,
 
 /* ------------------------------------------------------------- address ---- */
 
-/* pprof's "[HOST]:[PORT]" as the server wants it: no host is this machine
- * alone, no port is any that is free. NULL: no memory. */
+/* "[[HOST]:][PORT]" as the server wants it: no host is this machine alone, no
+ * port is any that is free. NULL: no memory. */
 static char *
 full_address(const char *text)
 {
     size_t n = strlen(text);
     bool has_port = n && text[n - 1] != ':';
+    const char *front = *text == ':' ? "localhost" : "";
     char *address;
 
     if (strncmp(text, "unix:", 5) == 0)
         return strdup(text);
-    if (asprintf(&address, "%s%s%s", *text == ':' ? "localhost" : "", text,
-                 has_port ? "" : "0") < 0)
+    if (!strchr(text, ':'))
+        front = "localhost:";
+    if (asprintf(&address, "%s%s%s", front, text, has_port ? "" : "0") < 0)
         return NULL;
     return address;
 }

@@ -179,6 +179,10 @@ function commandLine() {
       words.push('-' + name + '=false');
     else words.push('-' + name + '=' + word(value));
   }
+  // The table has all rows, in the order that was clicked.
+  if (state.view === 'top' && !('trim' in values)) words.push('-trim=false');
+  if (state.view === 'top' && param('by') === 'cum' && !('sort' in values))
+    words.push('-cum');
   for (const base of start.bases)
     words.push('-' + start.base_flag + '=' + word(base));
   if (start.binary) words.push(word(start.binary));
