@@ -262,6 +262,10 @@ def test_others(b, s):
         b.open(s.url + view)
         tap.ok(view + " is shown", ready(b))
         calm(b, view)
+    b.open(s.url + "top?i=main")
+    ready(b)
+    tap.same("nothing left is said", text(b, ".note"),
+             "The filters leave nothing.")
     b.open(s.url + "peek?sym=eval")
     ready(b)
     tap.ok("names of a peek are text", EVIL in text(b, "pre"), text(b, "pre"))
@@ -305,6 +309,11 @@ def test_types(b, folder):
     ready(b)
     tap.same("v shows the next sample type", (at(b, "si"), boxes(b)["root"][
         "value"]), ("samples", 20))
+    b.open(s.url + "source?sym=main.spin")
+    ready(b)
+    tap.ok("a source that is not there is said to be missing", b.tell(
+        "[...document.querySelectorAll('.source .dim')].some(e => e.textContent"
+        ".includes('-source_path'))"), text(b, "main"))
     b.open(s.url + "tags")
     ready(b)
     b.tell("document.querySelector('.tags td button').click()")
@@ -334,7 +343,8 @@ def test_deeper(b, folder):
     """Boxes that the server sends when their caller is enlarged."""
     with open(os.path.join(folder, "deep"), "w", encoding="ascii") as file:
         file.write("main;big 100000\nmain;mid;other 100\n"
-                   "main;mid;tiny;deep 3\n")
+                   "main;mid;tiny;deep 3\nmain;%s 5000\n" %
+                   ";".join("x%d" % k for k in range(60)))
     s = Server("deep", cwd=folder)
     b.open(s.url + "flamegraph")
     ready(b)
@@ -347,7 +357,7 @@ def test_deeper(b, folder):
     b.wait("cpprof.shown().some(r => r.name === 'deep')", 5)
     seen = boxes(b)
     tap.ok("a box that was too small comes when its caller is enlarged",
-           first < 6 and "big" not in seen and abs(
+           first < 70 and "big" not in seen and abs(
                seen["other"]["width"] * 103 - seen["mid"]["width"] * 100) < 300
            and seen["deep"]["value"] == 3, first, seen)
     link = b.tell("location.href")
@@ -376,6 +386,11 @@ def test_deeper(b, folder):
     b.tell("document.getElementById('save').click()")
     link = b.tell("[...document.querySelectorAll('dialog a')].find(a => "
                   "a.download === 'stacks.txt').getAttribute('href')")
+    b.open(s.url + "sandwich?p=%5Ex50%24")
+    ready(b)
+    line = b.tell("document.querySelector('.pivot').getBoundingClientRect().top")
+    near = line - boxes(b)["x49"]["y"]
+    tap.ok("of many callers those are seen that are near", 10 < near < 30, near)
     tap.ok("stacks can be saved", b"main;mid;tiny;deep 3" in
            urllib.request.urlopen(s.url + link).read(), link)
     calm(b, "deeper boxes")

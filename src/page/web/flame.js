@@ -181,7 +181,10 @@ class Flame {
     this.colors.clear();
     this.search(this.expression);
     this.layout();
-    this.element.scrollTop = this.options.flip ? this.element.scrollHeight : 0;
+    this.draw(); // which makes room to scroll
+    const y = this.row(this.zoom) * H, seen = this.element.clientHeight;
+    this.element.scrollTop = this.options.flip ? y + H - seen * 2 / 3 :
+      y - seen / 3;
     this.draw();
     this.tell();
   }

@@ -177,12 +177,19 @@ async function enlarge(mine, flame, all, more, z, slot) {
   return true;
 }
 
+// Why there is nothing to see.
+function nothing() {
+  if (CHIPS.some(effective)) return 'The filters leave nothing.';
+  return state.profile.types.length > 1 ? 'No sample has a value of this type; ' +
+    'v, or the field at the top, chooses another.' : 'The profile is empty.';
+}
+
 async function showFlame(mine, inverted) {
   const more = {w: pixels(), inv: inverted ? 't' : ''};
   const all = known('boxes', more) || await ask('boxes', more, 'view');
   if (mine !== round) return;
   if (!all.boxes[3] && !all.boxes[4]) {
-    put(note('Nothing is left of the profile.'));
+    put(note(nothing()));
     return;
   }
   let flame = view && view.flame && !view.callers ? view.flame : null;
@@ -253,6 +260,10 @@ async function showSandwich(mine) {
 async function showTop(mine, picks) {
   const data = await ask('table', {max: MOST_ROWS}, 'view');
   if (mine !== round) return;
+  if (!data.rows) {
+    put(note(nothing()));
+    return;
+  }
   const top = new Top(data, onName);
   put(top.element, top);
   top.search(expression());

@@ -93,10 +93,16 @@ async function sourceView(symbol) {
       lines.push(made[0]);
       box.append(...made);
     }
+    const isMissing = numbers.every(n => n.nextElementSibling &&
+      /^(\?\?\?|)$/.test((n.nextElementSibling.textContent.match(CODE) ||
+        ['', '', '', ''])[3]));
+    const why = !isMissing ? [] : [make('div', {className: 'dim'}, 'The source is not there, or ' +
+        'may not be shown (docs/web.md); -source_path=FOLDER tells where it is.')];
     const total = pre.firstChild ? pre.firstChild.textContent.trim() : '';
     e.append(make('h2', {}, shown(name ? name.textContent : '')),
       make('div', {className: 'dim'}, shown(file ? file.textContent : '') +
-        '   ' + shown(total).replace(/\s+/g, ' ')), box);
+        '   ' + shown(total).replace(/\s+/g, ' ')),
+    ...why, box);
   }
   const hottest = lines.filter(l => +l.dataset.heat > 0).sort((a, b) =>
     b.dataset.heat - a.dataset.heat);
