@@ -16,10 +16,11 @@ import tempfile
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[1:1] = [os.path.join(here, "..", "lua"), os.path.join(here, "..")]
 from profile import Profile  # noqa: E402
-from tap import at_least, near, Tap  # noqa: E402
+from tap import at_least, most_ticks, near, Tap  # noqa: E402
 
 python, cpprof = map(os.path.abspath, sys.argv[1:])
 library = os.path.join(os.path.dirname(cpprof), "libcpprof.so")
+cpu = most_ticks(cpprof)
 tap = Tap()
 check = tap.none
 
@@ -222,7 +223,7 @@ for _ in range(int(sys.argv[1])):
 
 def split(turn):
     path = write("split.py", SPLIT)
-    preloaded("cpu=1000", path, 150 << turn)
+    preloaded(cpu, path, 150 << turn)
     p = profile()
     inside = p.time(lambda stack, _: "split" in script_only(stack))
     problems = []
@@ -342,7 +343,7 @@ def not_asked_for():
     """The process that is started and the interpreter are as without us."""
     path = write("unasked.py", UNASKED)
     problems = []
-    for words in "cpu=1000", "cpu=1000,heap=1", "wall=200":
+    for words in cpu, cpu + ",heap=1", "wall=200":
         out = preloaded(words, path, asks="")
         if out != "False False\n":
             problems.append("%s: %s" % (words, out))
@@ -373,8 +374,8 @@ with tempfile.TemporaryDirectory(prefix="cpprof-mixed-") as work:
         tap.skip("go tool pprof reads it", "no go")
     check("who is not asked for scripts loads nothing", not_asked_for())
     check("a script that is killed leaves its profile", killed())
-    check("code that comes and goes, cpu", stress("cpu=1000", STRESS_S))
+    check("code that comes and goes, cpu", stress(cpu, STRESS_S))
     check("code that comes and goes, cpu, wall and heap",
-          stress("cpu=1000,wall=200,heap=20000", STRESS_S / 2,
+          stress(cpu + ",wall=200,heap=20000", STRESS_S / 2,
                  PYTHONMALLOC="malloc"))
 sys.exit(tap.end())
