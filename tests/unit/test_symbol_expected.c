@@ -325,5 +325,6 @@ main(void)
         cmocka_unit_test(broken_section_needs_all),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_libraries, remove_folder);
 }

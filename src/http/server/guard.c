@@ -52,7 +52,8 @@ skip_authority(char *text, struct cpprof__http_target *target)
 
     if (strncasecmp(text, "http://", 7))
         return text;
-    path = text + 7 + strcspn(text + 7, "/?");
+    for (path = text + 7; *path && *path != '/' && *path != '?';)
+        path++;
     /* Room for a terminator: the name moves over the slashes. */
     memmove(text, text + 7, (size_t)(path - text - 7));
     path[-7] = 0;
