@@ -119,11 +119,10 @@ def under(p, *names):
 
 
 def shapes(mode):
-    """By CPU time there is a sample for a tick of the kernel, at most, and what
-    is short may have none."""
+    """By ticks, of time or of the processor's, what is short may have none."""
     for _ in range(3):
         problems = shapes_of(mode)
-        if mode != "cpu" or not problems:
+        if mode == "span" or not problems:
             break
     return problems
 
