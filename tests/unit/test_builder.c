@@ -60,7 +60,7 @@ frames_of_files_alone_are_expected(void **state)
                            (struct cpprof__builder_frame){0x2010, f.b});
     assert_int_equal(expected_pc, 0x2010);
     assert_int_equal(expected_mapping, 1);
-    end(&f);
+    walk_free(end(&f));
 }
 
 /* --- what is written ------------------------------------------------------ */

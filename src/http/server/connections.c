@@ -58,13 +58,9 @@ cpprof__http_forget(struct cpprof__http_connection *c)
 {
     struct cpprof__http_server *s = c->server;
     size_t i = 0;
-    unsigned f;
 
     while (s->connections[i] != c)
         i++;
-    f = s->n_forgotten++ % CPPROF__HTTP_FORGOTTEN;
-    s->forgotten[f].fd = c->fd;
-    s->forgotten[f].inode = c->inode;
     s->connections[i] = s->connections[--s->n_connections];
     free(c);
 }

@@ -9,6 +9,7 @@
  */
 #include "http/server/server.h"
 
+#include "arch/atomic.h"
 #include "base/descriptor.h"
 
 #include <errno.h>
@@ -133,29 +134,67 @@ close_if_same(int fd, ino_t inode)
         close(fd);
 }
 
-static in_port_t
-port_of(const struct sockaddr_storage *name)
+void
+cpprof__http_note_number(struct cpprof__http_numbers *numbers, int fd)
 {
-    if (name->ss_family == AF_INET)
-        return ((const struct sockaddr_in *)name)->sin_port;
-    return name->ss_family == AF_INET6
-               ? ((const struct sockaddr_in6 *)name)->sin6_port
-               : 0;
+    if (fd < 0)
+        return;
+    if (!numbers->last || fd < numbers->first)
+        store_release(&numbers->first, fd);
+    if (fd > numbers->last)
+        store_release(&numbers->last, fd);
 }
 
-/* Is it a connection to the socket of that name? The number may have become the
- * program's. */
+/* The name of a socket; how long it is, or 0. */
+static socklen_t
+name_of(int fd, struct sockaddr_storage *name)
+{
+    socklen_t n = sizeof *name;
+
+    memset(name, 0, sizeof *name);
+    return fd < 0 || getsockname(fd, (struct sockaddr *)name, &n) ? 0 : n;
+}
+
+/* The port of a socket that takes connections to all addresses; else 0. */
+static in_port_t
+port_of_all(const struct sockaddr_storage *name)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)name;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)name;
+
+    if (name->ss_family == AF_INET && v4->sin_addr.s_addr == INADDR_ANY)
+        return v4->sin_port;
+    if (name->ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr))
+        return v6->sin6_port;
+    return 0;
+}
+
+/* Is it a connection to the socket of that name? The program may have others
+ * at these numbers. */
 static bool
 is_accepted(int fd, const struct sockaddr_storage *listens, socklen_t n_listens)
 {
     struct sockaddr_storage name;
-    socklen_t n = sizeof name;
+    socklen_t n = name_of(fd, &name);
+    in_port_t port = port_of_all(listens);
 
-    if (fd <= 0 || !n_listens || getsockname(fd, (struct sockaddr *)&name, &n))
-        return false;
-    if (port_of(listens))
-        return port_of(listens) == port_of(&name);
-    return n == n_listens && !memcmp(&name, listens, n);
+    if (n && port && (name.ss_family == AF_INET || name.ss_family == AF_INET6))
+        return port == (name.ss_family == AF_INET
+                            ? ((struct sockaddr_in *)&name)->sin_port
+                            : ((struct sockaddr_in6 *)&name)->sin6_port);
+    return n && n == n_listens && !memcmp(&name, listens, n);
+}
+
+/* The number behind the last may have been given, and not noted yet. */
+static void
+close_accepted(const struct cpprof__http_numbers *numbers, int first,
+               const struct sockaddr_storage *listens, socklen_t n_listens)
+{
+    int fd;
+
+    for (fd = first; numbers->last && fd <= numbers->last + 1; fd++)
+        if (is_accepted(fd, listens, n_listens))
+            close(fd);
 }
 
 void
@@ -163,25 +202,20 @@ cpprof__http_close_all(struct cpprof__http_server *s)
 {
     const int own[] = {s->listen_fd, s->wake_fd, s->waker_fd, s->epoll_fd,
                        s->itc_fd};
-    struct sockaddr_storage name;
-    socklen_t n_name = sizeof name;
+    struct sockaddr_storage listens;
+    socklen_t n_listens;
     size_t i;
 
     if (!cpprof__http_is_intact(s))
         return;
-    if (s->listen_fd < 0 ||
-        getsockname(s->listen_fd, (struct sockaddr *)&name, &n_name))
-        n_name = 0;
+    n_listens = name_of(s->listen_fd, &listens);
     for (i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i] >= 0)
             close(own[i]);
-    for (i = 0; i < s->n_connections; i++)
-        close_if_same(s->connections[i]->fd, s->connections[i]->inode);
-    for (i = 0; i < CPPROF__HTTP_FORGOTTEN; i++)
-        close_if_same(s->forgotten[i].fd, s->forgotten[i].inode);
-    for (i = 0; i < 2; i++)
-        if (is_accepted(s->accepted[i], &name, n_name))
-            close(s->accepted[i]);
+    if (n_listens) {
+        close_accepted(&s->came, STDERR_FILENO + 1, &listens, n_listens);
+        close_accepted(&s->moved, s->moved.first, &listens, n_listens);
+    }
 }
 
 void

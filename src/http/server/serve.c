@@ -158,9 +158,9 @@ accept_one(struct cpprof__http_server *s)
         }
         return errno == ECONNABORTED || errno == EINTR;
     }
-    store_release(&s->accepted[0], fd);
+    cpprof__http_note_number(&s->came, fd);
     fd = cpprof__descriptor_high(fd);
-    store_release(&s->accepted[1], fd);
+    cpprof__http_note_number(&s->moved, fd);
     if (fd >= 0)
         cpprof__http_open(s, fd, (struct sockaddr *)&peer, n);
     return true;

@@ -37,7 +37,6 @@
 #include <sys/types.h>
 
 /* Connections that are remembered when they are gone; a power of two. */
-#define CPPROF__HTTP_FORGOTTEN 32
 
 /* Descriptors that are waited for beside those of connections. */
 enum {
@@ -135,16 +134,12 @@ struct cpprof__http_server {
     /* The one that is being handed to libmicrohttpd; else NULL. */
     struct cpprof__http_connection *comes;
     size_t n_connections;
-    /* The last ones that were taken out of the table. A fork copies descriptors
-     * before memory: the child may have those without the former. */
-    struct {
-        int fd;
-        ino_t inode;
-    } forgotten[CPPROF__HTTP_FORGOTTEN];
-    unsigned n_forgotten; /* ever */
-    /* The last one that came, before and after it was moved to a high number.
-     * It may not be in the table yet. */
-    int accepted[2];
+    /* The numbers that connections had so far, as they came and after they were
+     * moved to high ones. A fork copies descriptors before memory, so that the
+     * child may have some that the table has no more, or not yet. */
+    struct cpprof__http_numbers {
+        int first, last;
+    } came, moved;
     struct pollfd *fds;                        /* for them and ours */
     struct cpprof__http_request *first, *last; /* wait for a worker */
     size_t n_queued, n_bodies;
@@ -190,6 +185,10 @@ void
 cpprof__http_note_listen(struct cpprof__http_server *s);
 void
 cpprof__http_note_mhd(struct cpprof__http_server *s);
+
+/* A connection has this number; -1: none. */
+void
+cpprof__http_note_number(struct cpprof__http_numbers *numbers, int fd);
 
 /* The inode behind fd; 0: not known. */
 ino_t
