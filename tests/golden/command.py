@@ -4,7 +4,9 @@ not. command.py CPPROF
 """
 import gzip
 import os
+import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,6 +66,8 @@ ERRORS = [
     (["-top", "-normalize", CPU],
      "must have base profile to normalize by"),
     (["-top", "-divide_by=0", CPU], "zero divisor specified"),
+    (["top", "-by=thread", CPU],
+     'invalid value "thread" for flag -by: it is file or process'),
     (["-top", "-sample_index=7", CPU],
      "sample_index 7 is outside the range [0..1]"),
     (["-top", "-focus=(", CPU],
@@ -210,6 +214,61 @@ def test_profiles(tap, cpprof):
              "a profile minus itself is empty", done.stdout[:300])
 
 
+def heading(cpprof, words):
+    """Which lines of a heading tell a sum."""
+    return [line.decode() for line in run(cpprof, words).stdout.splitlines()
+            if line.startswith(b"Sum of ")]
+
+
+def test_sum(tap, cpprof):
+    os.mkdir("two")
+    for name in ("two/a.pb.gz", "two/b.pb.gz"):
+        shutil.copy("packed.gz", name)
+    for words, want in (
+            (["top", "two"], ["Sum of 2 files"]),
+            (["tree", CPU, "two"], ["Sum of 3 files"]),
+            (["peek", ".", CPU, CPU], ["Sum of 2 files"]),
+            (["top", "-base=two", CPU, CPU], ["Sum of 2 files"]),
+            (["top", CPU, "nowhere", CPU], ["Sum of 2 files"]),
+            (["top", CPU], []),
+            (["top", "-base=two", CPU], []),
+            (["-top", "two"], []),
+            (["comments", "two"], [])):
+        told = heading(cpprof, words)
+        tap.test(told == want, "what was added up: " + short(words), told)
+    run(cpprof, ["merge", "-output=two.gz", "two"])
+    tap.test(b"Sum of" not in run(cpprof, ["comments", "two.gz"]).stdout,
+             "a profile that is merged does not say so")
+
+
+def labels(cpprof, words):
+    """The values of the label "process", and how many percent have each."""
+    text = run(cpprof, ["tags", "-symbolize=none", "-tagshow=^process$"] +
+               words).stdout.decode()
+    return sorted(re.findall(r"\( *([0-9.]+)%\): (\S+)$", text, re.M))
+
+
+def test_by(tap, cpprof):
+    run(cpprof, ["merge", "-by=file", "-output=by.gz", "two", "packed.gz"])
+    want = [("33.33", "packed.gz"), ("33.33", "two/a"), ("33.33", "two/b")]
+    tap.test(labels(cpprof, ["by.gz"]) == want,
+             "merge -by=file: samples tell their file", labels(cpprof, ["by.gz"]))
+    tap.test(heading(cpprof, ["top", "by.gz", CPU]) ==
+             ["Sum of 2 files, 4 processes"],
+             "processes are counted by their labels",
+             heading(cpprof, ["top", "by.gz", CPU]))
+    seen = labels(cpprof, ["-by=file", "by.gz", "two/a.pb.gz"])
+    tap.test(seen == [("25.00", "packed.gz"), ("25.00", "two/b"),
+                      ("50.00", "two/a")],
+             "-by=file: what has a process keeps it", seen)
+    seen = labels(cpprof, ["-by=process", "two"])
+    tap.test(seen == [("100", "server")],
+             "-by=process: samples tell their program", seen)
+    top = run(cpprof, ["top", "-by=file", "-tagfocus=process=two/a", "two"])
+    tap.test(b"accounting for 1.54s, 50.00% of 3.08s total" in top.stdout,
+             "a report of one of them", top.stdout)
+
+
 def test_terminal(tap, cpprof):
     leader, follower = os.openpty()
     for name in ("profile001.pb.gz", "profile002.pb.gz"):
@@ -301,6 +360,8 @@ def main():
         test_alike(tap, cpprof)
         test_pairs(tap, cpprof)
         test_profiles(tap, cpprof)
+        test_sum(tap, cpprof)
+        test_by(tap, cpprof)
         test_terminal(tap, cpprof)
         test_many(tap, cpprof)
         test_full(tap, cpprof)

@@ -149,6 +149,13 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
         "the program, or its build id. Flags may stand before and behind;\n"
         "files whose names begin with a dash come behind \"--\".\n"
         "\n"),
+    FLAG(STRING, by, by, "=WORD", "file process",
+         "Label the samples of each source with its process\n"
+         "The label is \"process\": of -by=file the name of the source, of "
+         "-by=process\n"
+         "that of its program. Sources that have it keep theirs. For "
+         "-tagroot=process\n"
+         "and -tagfocus, or to merge.\n"),
     FLAG(INT, seconds, fetch.seconds, "=N", NULL,
          "How long a server is to measure\n"),
     FLAG(INT, timeout, fetch.timeout, "=N", NULL,

@@ -183,7 +183,8 @@ read_prepared(void *flags)
     if (!p)
         return NULL;
     cpprof__progress("looking for symbols");
-    if (prepare(p, w, &error) == CPPROF_OK)
+    if (prepare(p, w, &error) == CPPROF_OK &&
+        cpprof__tell_sum(p, w, &error) == CPPROF_OK)
         return p;
     cpprof__cli_fail("%s", error.text);
     pprof_free(p);

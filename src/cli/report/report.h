@@ -40,6 +40,7 @@ struct cpprof__report_flags {
     bool diff_base;                      /* bases are of -diff_base */
     struct cpprof__flag_list diff_bases; /* as given, until they are bases */
     const char *symbolize_text, *granularity, *sort; /* as given */
+    const char *by;   /* what the label "process" says: "file", "process"; "" */
     const char *http; /* where the page is served; NULL or "": nowhere */
     bool no_browser;
     bool normalize;
@@ -50,6 +51,10 @@ struct cpprof__report_flags {
     struct cpprof__fetch_options fetch;
     struct cpprof__origins *origins; /* of sources that are URLs */
     bool help;
+    bool tell_sum; /* say in the heading what was added up */
+    /* Results: the sources that were added up, and the processes in them as
+     * far as they are counted, which is with tell_sum alone. */
+    size_t n_added, n_processes;
 };
 
 /* Parse a command line; false after printing what is wrong. flags->bases.at is
@@ -68,10 +73,33 @@ cpprof__choose_format(struct cpprof__report_flags *flags, const char *name);
 /*
  * Read the sources, and the base that they are compared with, into one profile.
  * A file that cannot be read is reported on stderr and left out, as long as
- * there are others. NULL after printing what is wrong.
+ * there are others. NULL after printing what is wrong. Sets the flags' results.
  */
 struct pprof_profile *
-cpprof__read_sources(const struct cpprof__report_flags *flags);
+cpprof__read_sources(struct cpprof__report_flags *flags);
+
+/* -------------------------------------------------- processes.c ------- */
+
+/*
+ * Give the samples of a source the label "process", unless one of them has it:
+ * for -by=process the name of the program, for -by=file that of the source,
+ * without ".pb.gz". `source` has no password. NULL and "" give none.
+ */
+enum cpprof_status
+cpprof__label_process(struct pprof_profile *profile, const char *by,
+                      const char *source, struct cpprof_error *error);
+
+/* Count the processes of a source by the labels "process" and "pid"; samples
+ * without either are of one process. */
+enum cpprof_status
+cpprof__count_processes(const struct pprof_profile *profile, size_t *n,
+                        struct cpprof_error *error);
+
+/* Say in the heading of the report what was added up, if flags->tell_sum. */
+enum cpprof_status
+cpprof__tell_sum(struct pprof_profile *profile,
+                 const struct cpprof__report_flags *flags,
+                 struct cpprof_error *error);
 
 /* ---------------------------------------------------- symbols.c ------- */
 

@@ -175,6 +175,18 @@ choose_base(struct cpprof__report_flags *w)
 }
 
 static bool
+check_by(const struct cpprof__report_flags *w)
+{
+    if (!is_set(w->by) || strcmp(w->by, "file") == 0 ||
+        strcmp(w->by, "process") == 0)
+        return true;
+    cpprof__cli_fail("invalid value \"%s\" for flag -by: it is file or "
+                     "process",
+                     w->by);
+    return false;
+}
+
+static bool
 is_elf(const char *path)
 {
     char magic[4] = "";
@@ -259,8 +271,12 @@ interpret(struct cpprof__report_flags *w, bool *given, const char *command)
         !take_choice(given, "sort", w->sort) ||
         !choose_one(given, "granularity", &granularity) ||
         !choose_one(given, "sort", &sort) ||
-        !choose_format(w, given, command) || !choose_base(w))
+        !choose_format(w, given, command) || !choose_base(w) || !check_by(w))
         return false;
+    /* -top prints what the reference does. */
+    w->tell_sum = command && (w->format == PPROF_REPORT_TOP ||
+                              w->format == PPROF_REPORT_TREE ||
+                              w->format == PPROF_REPORT_PEEK);
     if (granularity >= 0)
         w->options.granularity = (enum pprof_report_granularity)granularity;
     if (sort == CPPROF__CUM)

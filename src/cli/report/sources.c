@@ -172,6 +172,7 @@ struct sum {
     struct pprof_profile *only;  /* while there is but one */
     struct pprof_merger *merger; /* of several */
     int n;
+    size_t n_processes; /* in them, if they are counted */
 };
 
 /* Add a profile; frees it. */
@@ -212,15 +213,33 @@ take(struct sum *sum, enum cpprof_status status, struct pprof_profile **profile,
     return status;
 }
 
+/* Add a source that was read, as -by says and with its processes counted; frees
+ * it. */
+static enum cpprof_status
+add_source(struct sum *sum, struct pprof_profile *p, const char *shown,
+           const struct cpprof__report_flags *w, struct cpprof_error *error)
+{
+    size_t n_processes = 0;
+    enum cpprof_status status = cpprof__label_process(p, w->by, shown, error);
+
+    if (status == CPPROF_OK && w->tell_sum)
+        status = cpprof__count_processes(p, &n_processes, error);
+    sum->n_processes += n_processes;
+    if (status == CPPROF_OK)
+        return add(sum, p, error);
+    pprof_free(p);
+    return status;
+}
+
 /* Add up n files; `what` is "source" or "base". One after the other, so that no
- * more than one is in memory. NULL after printing why there is nothing. */
+ * more than one is in memory. NULL after printing why there is nothing. Of
+ * *sum, only the numbers can be looked at then. */
 static struct pprof_profile *
 read_group(const char *what, char *const *paths, size_t n,
-           const struct cpprof__report_flags *w)
+           const struct cpprof__report_flags *w, struct sum *sum)
 {
     struct cpprof_error error = {0};
     struct pprof_profile *p, *all = NULL;
-    struct sum sum = {NULL, NULL, 0};
     enum cpprof_status status = CPPROF_OK;
     char shown[SHOWN_BYTES] = "";
     size_t i;
@@ -229,16 +248,16 @@ read_group(const char *what, char *const *paths, size_t n,
         cpprof__hide_password(paths[i], shown, sizeof shown);
         cpprof__progress("reading %s (%zu of %zu)", shown, i + 1, n);
         if (read_one(paths[i], w, &p) == CPPROF_OK)
-            status = add(&sum, p, &error);
+            status = add_source(sum, p, shown, w, &error);
     }
     if (status != CPPROF_OK)
         cpprof__cli_fail("problem fetching %s profiles: %s: %s", what, shown,
                          error.text);
-    else if (sum.n && (size_t)sum.n < n)
-        cpprof__cli_warn("Fetched %d %s profiles out of %zu", sum.n, what, n);
-    else if (!sum.n && n > 1) /* of one file, all is said */
+    else if (sum->n && (size_t)sum->n < n)
+        cpprof__cli_warn("Fetched %d %s profiles out of %zu", sum->n, what, n);
+    else if (!sum->n && n > 1) /* of one file, all is said */
         cpprof__cli_fail("failed to fetch any %s profiles", what);
-    if (take(&sum, status, &all, &error) != CPPROF_OK && status == CPPROF_OK)
+    if (take(sum, status, &all, &error) != CPPROF_OK && status == CPPROF_OK)
         cpprof__cli_fail("%s", error.text);
     return all;
 }
@@ -252,7 +271,7 @@ subtract(struct pprof_profile *p, struct pprof_profile *base,
 {
     struct cpprof_error error = {0};
     struct pprof_profile *difference = NULL;
-    struct sum sum = {NULL, NULL, 0};
+    struct sum sum = {0};
     enum cpprof_status status = CPPROF_OK;
 
     if (w->diff_base)
@@ -278,10 +297,10 @@ subtract(struct pprof_profile *p, struct pprof_profile *base,
 /* Read n sources, and the rest as the base of a comparison. All URLs are asked
  * for at once. NULL after printing what is wrong. */
 static struct pprof_profile *
-read_all(const struct paths *paths, size_t n,
-         const struct cpprof__report_flags *w)
+read_all(const struct paths *paths, size_t n, struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
+    struct sum sum = {0}, base_sum = {0};
     struct pprof_profile *p, *base;
 
     w->origins->options = &w->fetch;
@@ -290,10 +309,12 @@ read_all(const struct paths *paths, size_t n,
         cpprof__cli_fail("%s", error.text);
         return NULL;
     }
-    p = read_group("source", paths->at, n, w);
+    p = read_group("source", paths->at, n, w, &sum);
+    w->n_added = (size_t)sum.n;
+    w->n_processes = sum.n_processes;
     if (!p || n == paths->n)
         return p;
-    base = read_group("base", paths->at + n, paths->n - n, w);
+    base = read_group("base", paths->at + n, paths->n - n, w, &base_sum);
     if (base)
         return subtract(p, base, w);
     pprof_free(p);
@@ -301,7 +322,7 @@ read_all(const struct paths *paths, size_t n,
 }
 
 struct pprof_profile *
-cpprof__read_sources(const struct cpprof__report_flags *w)
+cpprof__read_sources(struct cpprof__report_flags *w)
 {
     struct paths paths = {0};
     struct pprof_profile *p = NULL;
