@@ -244,7 +244,13 @@ check "the folder of a recorder that runs stays" same "$(ls run)" "$left"
 kill -9 $recorder
 wait $recorder 2>/dev/null
 touch -d '5 minutes ago' "run/$left"
+mkdir -m 700 run/cpprof-report
+echo mine >run/cpprof-report/notes
+touch -d '5 minutes ago' run/cpprof-report
 run "$cpprof" record -- true
+check "a folder with a name like that stays, and what is in it" \
+    same "$(cat run/cpprof-report/notes)" mine
+rm -r run/cpprof-report
 check "that of one that was killed, too, while its processes run" \
     same "$(ls run)" "$left"
 kill "$(cat pid)"

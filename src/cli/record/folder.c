@@ -5,9 +5,11 @@
  * library that is preloaded, found from where this program is.
  *
  * A recorder that is killed leaves its folder behind, and nobody reads it any
- * more. The next one removes it. It has found a folder of the same user whose
- * recorder is gone, since that had a lock on it (flock), and whose processes
- * are gone, since the files of each begin with its pid.
+ * more. The next one removes it. It has found a folder of the same user that a
+ * recorder has marked as its own, whose recorder is gone, since that had a lock
+ * on it (flock), and whose processes are gone, since the files of each begin
+ * with its pid. Without the mark it may be anybody's: cpprof-report is a name
+ * that mkdtemp could make.
  */
 #include "cli/record/record.h"
 
@@ -110,6 +112,9 @@ remove_files(int folder)
 /* A folder so young may have no lock and no file yet. */
 #define YOUNG_S 60
 
+/* A file in each folder that was made here, and in no other. */
+#define MARK "made-by-cpprof-record"
+
 static bool
 has_process(int folder)
 {
@@ -137,6 +142,7 @@ remove_if_left(const char *path)
         return;
     if (!fstat(fd, &st) && st.st_uid == geteuid() &&
         (st.st_mode & 07777) == 0700 && time(NULL) - st.st_mtime > YOUNG_S &&
+        !faccessat(fd, MARK, F_OK, AT_SYMLINK_NOFOLLOW) &&
         !flock(fd, LOCK_EX | LOCK_NB) && !has_process(fd)) {
         remove_files(fd);
         rmdir(path);
@@ -165,6 +171,17 @@ remove_left(const char *made)
 
 /* ---- making one -------------------------------------------------------- */
 
+/* One without the mark is not removed by others, which is no failure. */
+static void
+mark(int folder)
+{
+    int fd =
+        openat(folder, MARK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 /* mkdtemp makes it for the user alone (0700). The lock goes with this process,
  * the descriptor is never closed. */
 static bool
@@ -177,8 +194,8 @@ make_in(const char *parent, char path[PATH_MAX])
         !mkdtemp(path))
         return false;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        flock(fd, LOCK_SH);
+    if (fd >= 0 && !flock(fd, LOCK_SH))
+        mark(fd);
     remove_left(path);
     return true;
 }
