@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* guest: 2. Threads of a bare clone() whose thread pointer is 0, leads nowhere,
- * or is the program's own run on, and what it points at stays as it is. */
+ * or is the program's own run on, and what it points at stays as it is. What
+ * lies before it may be unmapped. */
 #include "host.h"
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { STACK = 65536, WORDS = 4096 };
+enum { STACK = 65536, WORDS = 4096, BEFORE = 65536, N = 4 };
 
 #if defined __x86_64__
 #include <asm/prctl.h>
 
 static uint64_t words[WORDS];
+static char *mapped; /* two times BEFORE */
 
 /* No thread-local variable is touched from here on, and no libc called. */
 static long
@@ -57,6 +60,10 @@ work(void *pointer)
         call(SYS_nanosleep, (long)&nap, 0);
     }
     burn(150000000);
+    if (pointer == mapped + BEFORE) {
+        call(SYS_munmap, (long)mapped, BEFORE);
+        burn(150000000);
+    }
     call(SYS_exit, 0, 0);
     return 0;
 }
@@ -64,19 +71,22 @@ work(void *pointer)
 int
 main(void)
 {
-    static char stacks[3][STACK] __attribute__((aligned(16)));
-    void *pointers[3] = {NULL, (void *)0x7000, words + WORDS / 2};
-    int tids[3], changed = 0;
+    static char stacks[N][STACK] __attribute__((aligned(16)));
+    void *pointers[N] = {NULL, (void *)0x7000, words + WORDS / 2};
+    int tids[N], changed = 0;
 
+    mapped = mmap(NULL, 2 * BEFORE, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pointers[3] = mapped + BEFORE;
     memset(words, 0x5a, sizeof words);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < N; i++)
         EXPECT(clone(work, stacks[i] + STACK,
                      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
                          CLONE_THREAD | CLONE_SYSVSEM | CLONE_PARENT_SETTID |
                          CLONE_CHILD_CLEARTID,
                      pointers[i], &tids[i], NULL, &tids[i]) > 0,
                "clone: %s", strerror(errno));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < N; i++)
         while (__atomic_load_n(&tids[i], __ATOMIC_ACQUIRE))
             sleep_ms(10);
     for (int i = 0; i < WORDS; i++)

@@ -6,13 +6,16 @@
  * Wherever libc makes thread-local storage it copies our variable `mark` into
  * it, with its first value, at one distance from the thread pointer
  * (-ftls-model=initial-exec). So storage is libc's where that value is found.
- * Where a thread pointer that was not met before leads nowhere, the kernel says
- * so: it reads the memory for us, with a request that changes nothing.
+ * Where a thread pointer that was not found to be libc's before leads nowhere,
+ * the kernel says so: it reads the memory for us, with a request that changes
+ * nothing.
  *
- * Invariants: `readable` has thread pointers whose mark was readable once, so a
- * thread needs a system call at its first tick only; that the mark is there is
- * looked at each time. Nothing here touches thread-local storage, and so
- * nothing calls libc, which may set errno.
+ * Invariants: `libcs` has thread pointers where the mark was found, so a thread
+ * of libc's needs a system call at its first tick only, and its storage stays
+ * as long as it runs. Others need one each time: a program may unmap what lies
+ * before its own storage while a thread runs. That the mark is there is looked
+ * at each time. Nothing here touches thread-local storage, and so nothing calls
+ * libc, which may set errno.
  */
 #include "collect/signal/sample/thread_pointer.h"
 
@@ -34,7 +37,7 @@
 static __thread volatile uint64_t mark = MARK;
 static intptr_t mark_at; /* from the thread pointer; 0: not learnt */
 static bool is_quick;    /* an instruction reads it */
-static uintptr_t readable[1 << REMEMBERED_BITS] CPPROF__LARGE;
+static uintptr_t libcs[1 << REMEMBERED_BITS] CPPROF__LARGE;
 
 void
 cpprof__thread_pointer_learn(unsigned long hwcap2)
@@ -52,27 +55,18 @@ can_read(uintptr_t address)
                            sizeof(uint64_t), 0, 0) == -EINVAL;
 }
 
-static bool
-is_readable(uintptr_t pointer)
-{
-    uintptr_t *known = &readable[cpprof__spread_u64(pointer, REMEMBERED_BITS)];
-
-    if (!pointer)
-        return false;
-    if (load_relaxed(known) != pointer) {
-        if (!can_read(pointer + (uintptr_t)mark_at))
-            return false;
-        store_relaxed(known, pointer);
-    }
-    return true;
-}
-
 bool
 cpprof__thread_pointer_is_libcs(void)
 {
     uintptr_t pointer = cpprof__thread_pointer(is_quick);
+    uintptr_t *known = &libcs[cpprof__spread_u64(pointer, REMEMBERED_BITS)];
+    uintptr_t at = pointer + (uintptr_t)mark_at;
 
-    return !mark_at ||
-           (is_readable(pointer) &&
-            *(volatile uint64_t *)(pointer + (uintptr_t)mark_at) == MARK);
+    if (!mark_at)
+        return true;
+    if (!pointer || (load_relaxed(known) != pointer && !can_read(at)) ||
+        *(volatile uint64_t *)at != MARK)
+        return false;
+    store_relaxed(known, pointer);
+    return true;
 }
