@@ -8,6 +8,9 @@
  * have kept a capability that lets its call succeed, while a thread of ours,
  * made before, has lost it. And the kernel lets no process of several threads
  * enter a user namespace.
+ *
+ * A thread of the program that leaves the table of descriptors would leave it
+ * to the thread of ours that holds it, with all that is open there.
  */
 #include "collect/runtime/own_threads.h"
 #include "http/listen.h"
@@ -17,6 +20,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/close_range.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -68,3 +72,16 @@ ALONE(initgroups, (const char *user, gid_t gid), (user, gid))
 ALONE(capset, (cap_user_header_t head, cap_user_data_t data), (head, data))
 ALONE(unshare, (int flags), (flags))
 ALONE(setns, (int fd, int kind), (fd, kind))
+
+TAKE_OVER(close_range, int, (unsigned from, unsigned to, int flags),
+          (from, to, flags))
+
+static int
+close_range_on(unsigned from, unsigned to, int flags)
+{
+    bool are_paused =
+        flags & CLOSE_RANGE_UNSHARE && cpprof__own_threads_pause(wake_up);
+
+    return resume_threads(are_paused,
+                          cpprof__real(close_range)(from, to, flags));
+}

@@ -146,6 +146,7 @@
     X(PROCESS, initgroups)                                                     \
     X(PROCESS, capset)                                                         \
     X(PROCESS, unshare)                                                        \
+    X(PROCESS, close_range)                                                    \
     X(PROCESS, setns)
 
 /* Taken over by means of those above: their arguments are gathered first. */
