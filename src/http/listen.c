@@ -47,6 +47,7 @@ static const struct cpprof__http_host host = {
     cpprof__http_thread,
     cpprof__own_threads_are_alone,
     cpprof__own_threads_pause_now,
+    false,
 };
 
 /* ---- the plug-in ----------------------------------------------------------

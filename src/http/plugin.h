@@ -11,7 +11,7 @@
 
 #include <cpprof/http.h>
 
-#define CPPROF__HTTP_ABI    2
+#define CPPROF__HTTP_ABI    3
 #define CPPROF__HTTP_SYMBOL "cpprof__http_server"
 
 /* What the server needs of the library; lives for ever. */
@@ -33,6 +33,9 @@ struct cpprof__http_host {
 
     /* Is there a pause now, for which all threads have to return? */
     bool (*pauses)(void);
+
+    /* At an address of this machine alone other users of it are refused. */
+    bool is_private;
 };
 
 /* One server for each process. The caller makes sure that calls do not overlap.

@@ -41,11 +41,11 @@ BEFORE = STACKS.replace("read 400", "read 100").replace("rare 10", "gone 7")
 class Server:
     """One that serves, until it is closed."""
 
-    def __init__(self, *words, address=":0", command=True, cwd=None):
+    def __init__(self, *words, address=":0", command=True, cwd=None, env=None):
         first = ["http", address] if command else ["-http=" + address]
         self.process = subprocess.Popen(
             [cpprof, *first, "-no_browser", *words], stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, cwd=cwd)
+            stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
         self.line = self.process.stderr.readline()
         found = re.search(r"http://(.*?):(\d+)(/\S*)?$", self.line.strip())
         self.port = int(found.group(2)) if found else 0
@@ -365,6 +365,82 @@ def test_leaving(folder):
     s.close()
 
 
+def is_running(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def within(seconds, what):
+    end = time.time() + seconds
+    while not what() and time.time() < end:
+        time.sleep(0.01)
+    return what()
+
+
+def test_programs(folder):
+    """What a view has started ends with it."""
+    tools = os.path.join(folder, "tools")
+    note = os.path.join(folder, "pid")
+    os.mkdir(tools)
+    with open(os.path.join(tools, "dot"), "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\necho $$ > %s.new\nmv %s.new %s\n"
+                   "exec sleep 100\n" % (note, note, note))
+    os.chmod(file.name, 0o755)
+    env = dict(os.environ, PATH=tools + ":" + os.environ["PATH"])
+    for leaves in (True, False):
+        s = Server(CPU, env=env).ready()
+        link = socket.create_connection(("127.0.0.1", s.port))
+        link.sendall(b"GET /ui/api/report/svg HTTP/1.1\r\n"
+                     b"Host: localhost\r\n\r\n")
+        within(20, lambda: os.path.exists(note))
+        with open(note, encoding="ascii") as file:
+            dot = int(file.read())
+        os.unlink(note)
+        if leaves:
+            link.close()
+        else:
+            begin = time.time()
+            s.close(signal.SIGINT)
+            tap.less("an interrupt waits for no view, seconds",
+                     time.time() - begin, 1.5)
+        tap.ok("dot ends with its " + ("client" if leaves else "server"),
+               within(10, lambda: not is_running(dot)))
+        link.close()
+        if leaves:
+            s.close()
+
+
+def status_for(user, host, port):
+    """The status that another user of this machine gets for a page."""
+    code = ("import http.client, os, sys\n"
+            "os.setgroups([]); os.setgid(%d); os.setuid(%d)\n"
+            "link = http.client.HTTPConnection(%r, %d, timeout=30)\n"
+            "link.request('GET', '/ui/api/status')\n"
+            "print(link.getresponse().status)\n" % (user, user, host, port))
+    return subprocess.run([sys.executable, "-c", code], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def test_users():
+    """Only root can be another user."""
+    if os.getuid() != 0:
+        tap.skip("other users of the machine are refused", "needs root")
+        return
+    env = dict(os.environ, SUDO_UID="1234")
+    for address, host in ((":0", "127.0.0.1"), ("[::1]:0", "::1")):
+        s = Server(CPU, address=address, env=env)
+        if not s.port:
+            tap.skip("users at " + address, s.line.strip())
+            continue
+        tap.same("other users of the machine are refused at " + address,
+                 [status_for(user, host, s.port) for user in (65534, 1234, 0)],
+                 ["403", "200", "200"])
+        s.close()
+
+
 def test_reading(folder):
     path = os.path.join(folder, "pipe")
     os.mkfifo(path)
@@ -466,6 +542,8 @@ def main():
         s.close()
         test_difference(folder)
         test_leaving(folder)
+        test_programs(folder)
+        test_users()
         test_reading(folder)
         test_addresses(folder)
         test_sources(folder)

@@ -5,7 +5,8 @@
  * the same.
  *
  * The child has its own copy of the profile, filters it, and tells how it went
- * in memory that both share. It gets a minute, and ends when its client leaves.
+ * in memory that both share. It gets a minute, and ends when its client leaves,
+ * with all programs that it has started: they are one group of processes.
  * No more children run at once than there are processors: more would only take
  * memory.
  *
@@ -26,6 +27,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -203,9 +205,12 @@ child(const struct cpprof__web_call *call, struct work *work, int fd,
         told, work->query.max && !work->view ? work->query.max : MOST_BYTES,
         fd};
     struct cpprof_writer writer = {sizeof writer, write_some, NULL, &out};
+    const struct rlimit seconds = {MOST_SECONDS, MOST_SECONDS};
     sigset_t none;
 
+    setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_CPU, &seconds);
     call->web->server->in_child();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -230,24 +235,40 @@ child(const struct cpprof__web_call *call, struct work *work, int fd,
 
 /* -------------------------------------------------------------- parent ---- */
 
-/* Wait for a child as long as its client does. */
+/* Has the client left, or does the server end? */
+static bool
+is_unwanted(const struct cpprof__web_call *call)
+{
+    bool ends;
+
+    pthread_mutex_lock(&call->web->lock);
+    ends = call->web->ends;
+    pthread_mutex_unlock(&call->web->lock);
+    return ends || call->request->wait(call->request->ctx, 0);
+}
+
+/* Wait for a child as long as its client does. Without a descriptor for it only
+ * its limit of CPU time ends it early. */
 static void
 wait_for(const struct cpprof__web_call *call, pid_t pid)
 {
     struct pollfd ended = {.events = POLLIN};
+    siginfo_t info;
     int ms = 0;
 
     ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
     while (ended.fd >= 0 && poll(&ended, 1, LOOK_MS) == 0) {
         ms += LOOK_MS;
-        if (ms >= MOST_SECONDS * 1000 ||
-            call->request->wait(call->request->ctx, 0)) {
-            kill(pid, SIGKILL);
+        if (ms >= MOST_SECONDS * 1000 || is_unwanted(call))
             break;
-        }
     }
     if (ended.fd >= 0)
         close(ended.fd);
+    else
+        while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 &&
+               errno == EINTR)
+            continue;
+    kill(-pid, SIGKILL); /* of a child that has failed, what it started */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
 }
@@ -269,7 +290,7 @@ begin_child(const struct cpprof__web_call *call)
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&web->changed, &web->lock, &until);
         pthread_mutex_unlock(&web->lock);
-        has_left = call->request->wait(call->request->ctx, 0);
+        has_left = is_unwanted(call);
         pthread_mutex_lock(&web->lock);
     }
     web->n_children += !has_left;
@@ -298,8 +319,10 @@ run(const struct cpprof__web_call *call, struct work *work, int fd,
     pid = fork();
     if (pid == 0)
         child(call, work, fd, told);
-    if (pid > 0)
+    if (pid > 0) {
+        setpgid(pid, pid); /* whichever of the two is first */
         wait_for(call, pid);
+    }
     end_child(call->web);
     return pid > 0;
 }

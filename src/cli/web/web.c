@@ -86,8 +86,8 @@ never(void)
     return false;
 }
 
-static const struct cpprof__http_host host = {CPPROF__HTTP_ABI, handle,
-                                              start_thread, never, never};
+static const struct cpprof__http_host host = {
+    CPPROF__HTTP_ABI, handle, start_thread, never, never, true};
 
 /* ------------------------------------------------------------- address ---- */
 
@@ -282,6 +282,9 @@ cpprof__web(const struct cpprof__report_flags *flags,
     fprintf(stderr, "Serving web UI on %s\n", work.url);
     signal = serve(&signals,
                    !flags->no_browser && strncmp(work.url, "http", 4) == 0);
+    pthread_mutex_lock(&web.lock);
+    web.ends = true;
+    pthread_mutex_unlock(&web.lock);
     web.server->stop();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return signal == SIGUSR1 ? CPPROF__EXIT_ERROR : CPPROF__EXIT_OK;

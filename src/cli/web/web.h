@@ -37,6 +37,7 @@ struct cpprof__web {
     pthread_cond_t changed;
     struct pprof_profile *profile; /* NULL: it is still being read */
     unsigned n_children;           /* views that are being made */
+    bool ends;                     /* no view is wanted any more */
 };
 
 /* A request of the page: what it asks for, without the prefix. */

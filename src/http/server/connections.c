@@ -8,6 +8,7 @@
  * stays. All of this runs under the server's lock.
  */
 #include "arch/clock.h"
+#include "http/server/peer.h"
 #include "http/server/server.h"
 
 #include "arch/atomic.h"
@@ -42,6 +43,7 @@ cpprof__http_open(struct cpprof__http_server *s, int fd,
     c->fd = fd;
     c->inode = cpprof__http_inode(fd);
     c->server = s;
+    c->is_strange = s->guards_users && cpprof__http_peer_is_stranger(fd);
     cpprof__http_set_state(c, CPPROF__HTTP_HEAD,
                            s->options.header_seconds * UINT64_C(1000000000));
     s->connections[s->n_connections] = c;

@@ -205,6 +205,7 @@ open_server(struct cpprof__http_server *s, const char *text,
     s->guards_names = s->address.any.sa_family != AF_UNIX &&
                       cpprof__http_address_is_here(&s->address) && !s->token &&
                       !(s->options.flags & CPPROF_HTTP_INSECURE);
+    s->guards_users = s->guards_names && s->host->is_private;
     note_path(s);
     s->n_threads = 1;
     failed = s->host->start_thread(cpprof__http_serve, s);

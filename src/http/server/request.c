@@ -245,6 +245,9 @@ find_denial(struct cpprof__http_request *r, const struct headers *h,
     *why = "Unauthorized: \"Authorization: Bearer TOKEN\" is needed";
     if (s->token && !cpprof__http_token_is(h->authorization, s->token))
         return 401;
+    *why = "Forbidden: this page is of another user of the machine";
+    if (r->connection->is_strange)
+        return 403;
     *why = "Forbidden: the Host header must be an address or localhost";
     if (s->guards_names &&
         !cpprof__http_host_is_here(r->target.host ? r->target.host : h->host))

@@ -86,6 +86,7 @@ struct cpprof__http_connection {
     uint64_t since_ns;    /* it is in this state */
     uint64_t deadline_ns; /* until when it may, unless it is SERVED */
     bool is_shut;
+    bool is_strange; /* it is of another user, and to be refused */
     struct MHD_Connection *mhd;
     struct cpprof__http_request *request; /* or NULL */
     struct cpprof__http_server *server;
@@ -162,6 +163,7 @@ struct cpprof__http_server {
     dev_t path_device;   /* what is there, if it is ours */
     ino_t path_inode;
     bool guards_names; /* cpprof__http_host_is_here() */
+    bool guards_users; /* cpprof__http_peer_is_stranger() */
 };
 
 /* ---- descriptors.c ------------------------------------------------------- */
