@@ -30,6 +30,8 @@ struct output {
     size_t n_written;   /* besides FILE */
     uint64_t n_samples; /* in those */
     uint64_t n_lost;    /* with -one */
+    char *largest;      /* the file with most samples; NULL: none has one */
+    uint64_t n_largest; /* in it */
     bool failed;        /* what went wrong is printed */
 };
 
@@ -141,6 +143,17 @@ print(const struct output *out, size_t index, const char *path)
 
 /* -------------------------------------------------------------- files ---- */
 
+/* A file with so many samples was written. */
+static void
+note_file(struct output *out, const char *path, uint64_t n_samples)
+{
+    if (n_samples <= out->n_largest)
+        return;
+    free(out->largest);
+    out->largest = strdup(path);
+    out->n_largest = n_samples;
+}
+
 /* The image that FILE is about: the last of the command's pid that is not
  * empty, or else the last. */
 static size_t
@@ -228,6 +241,7 @@ write_beside(struct output *out, size_t index)
         if (out->n_written++ < LINES_MAX)
             print(out, index, path);
         out->n_samples += image.n_samples;
+        note_file(out, path, image.n_samples);
     }
     free(path);
 }
@@ -286,6 +300,7 @@ write_main(struct output *out, size_t main_image)
                          out->path, heap->name, heap->owner);
     } else if (write_image(out, main_image, out->path)) {
         print(out, main_image, out->path);
+        note_file(out, out->path, image_at(out, main_image).n_samples);
         out->failed = false;
     }
 }
@@ -339,10 +354,12 @@ write_one(struct output *out, size_t main_image)
              out->n_written == 1 ? "" : "es", out->n_lost);
     if (status == CPPROF_OK)
         status = cpprof__record_sum_write(&sum, text, out->path, &error);
-    if (status == CPPROF_OK)
+    if (status == CPPROF_OK) {
         cpprof__cli_warn("%s: %s", out->path, text + strlen("cpprof: "));
-    else
+        note_file(out, out->path, out->n_samples);
+    } else {
         cpprof__cli_fail("%s: %s", out->path, error.text);
+    }
     out->failed = status != CPPROF_OK;
     cpprof__record_sum_free(&sum);
     return true;
@@ -377,6 +394,9 @@ write_kind(struct cpprof__record_options *options,
             !cpprof__record_in_use(options, out.path, heap->rate != 1))
             out.failed = true;
     }
+    if (kind != CPPROF__RECORD_HEAP && out.largest)
+        cpprof__record_hottest(options, out.largest);
+    free(out.largest);
     free(out.path);
     return !out.failed;
 }

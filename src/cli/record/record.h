@@ -206,6 +206,15 @@ bool
 cpprof__record_write(struct cpprof__record_options *options,
                      const struct cpprof__record_folder *folder, pid_t command);
 
+/* ---------------------------------------------------- hottest.c ------- */
+
+/* On a terminal print the functions that the profile at path has most of, and
+ * the command that shows more; nothing where the profile has no names or cannot
+ * be read back. */
+void
+cpprof__record_hottest(const struct cpprof__record_options *options,
+                       const char *path);
+
 /* ----------------------------------------------------- in_use.c ------- */
 
 /* Read the command's heap profile back and print a line for each stack that
