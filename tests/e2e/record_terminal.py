@@ -84,6 +84,25 @@ def test_one_process():
     if commands(lines):
         tap.same("which prints them first, whatever the name of the file",
                  top_rows(commands(lines)[0]), seen)
+    # In a table without the callers of inner() it would not be "(inline)".
+    source = "static inline void inner(long n)\n" \
+        "{ for (volatile long i = 0; i < n; i = i + 1) ; }\n" \
+        + "".join("__attribute__((noinline)) void f%d(void) "
+                  "{ inner(%d); }\n" % (i, 20000000 * i) for i in range(1, 5)) \
+        + "__attribute__((noinline)) void g(long n)\n" \
+        "{ for (volatile long i = 0; i < n; i = i + 1) ; }\n" \
+        "__attribute__((noinline)) void h(long n)\n" \
+        "{ for (volatile long i = 0; i < n; i = i + 1) ; }\n" \
+        "int main(void)\n" \
+        "{ f1(); f2(); f3(); f4(); g(80000000); h(60000000); return 0; }\n"
+    if not shutil.which("gcc"):
+        tap.skip("inlined functions are called as they are there", "no compiler")
+    else:
+        subprocess.run(["gcc", "-O1", "-g", "-x", "c", "-", "-o", "inlined"],
+                       input=source.encode(), check=True)
+        lines = at_terminal(RECORD + ["-o", "i.gz", "--", "./inlined"])
+        tap.same("inlined functions are called as they are there",
+                 rows(lines), top_rows("cpprof top i.gz"))
     lines = at_terminal(RECORD + ["-o", "-x.gz", "--", victim, "burn=300"])
     tap.same("a name like a flag", commands(lines), ["cpprof top ./-x.gz"])
 

@@ -38,20 +38,19 @@ read_back(const char *path, struct pprof_profile **profile,
     return status;
 }
 
-/* The table, which ends with a 0. */
+/* The table, which ends with a 0. It has all rows: which of them are "(inline)"
+ * depends on how many there are. */
 static enum cpprof_status
 make_table(const char *path, struct cpprof__buffer *table,
            struct cpprof_error *error)
 {
-    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct cpprof_writer writer = cpprof__record_writer(table);
     struct pprof_profile *profile = NULL;
     enum cpprof_status status = read_back(path, &profile, error);
 
-    options.nodecount = N_FUNCTIONS;
     if (status == CPPROF_OK)
-        status = pprof_report_write(profile, &writer, PPROF_REPORT_TOP,
-                                    &options, error);
+        status =
+            pprof_report_write(profile, &writer, PPROF_REPORT_TOP, NULL, error);
     pprof_free(profile);
     cpprof__buffer_append(table, "", 1);
     return status == CPPROF_OK && table->failed ? CPPROF_NOMEM : status;
@@ -94,13 +93,14 @@ static bool
 print_rows(char *table)
 {
     char *row = strstr(table, "flat  flat%"), *rest;
-    bool any = false;
+    unsigned n = 0;
 
     if (!row || !strtok_r(row, "\n", &rest))
         return false;
-    while ((row = strtok_r(NULL, "\n", &rest)) && print_row(row))
-        any = true;
-    return any;
+    while (n < N_FUNCTIONS && (row = strtok_r(NULL, "\n", &rest)) &&
+           print_row(row))
+        n++;
+    return n > 0;
 }
 
 /* A path as a word of a shell: as it is, or in single quotes. */
