@@ -22,6 +22,18 @@ struct cpprof__regexp {
     CPPROF__ARRAY(uint8_t) known;
 };
 
+/* How many bytes at the front are UTF-8. */
+static size_t
+n_utf8(const char *text, size_t n)
+{
+    size_t at = 0, length;
+    uint32_t rune;
+
+    while (at < n && (length = cpprof__utf8_next(text + at, n - at, &rune)))
+        at += length;
+    return at;
+}
+
 /* Make an expression; what is wrong with it is appended to `head`. */
 static enum cpprof_status
 make(const char *expression, struct cpprof__buffer *head,
@@ -40,9 +52,12 @@ make(const char *expression, struct cpprof__buffer *head,
     } else if (!*wrong.what) {
         status = cpprof__fail_nomem(error);
     } else {
-        status = cpprof__fail(error, CPPROF_BAD_DATA, 0,
-                              "%s: error parsing regexp: %s: `%s`",
-                              (char *)head->data, wrong.what, wrong.where);
+        /* RE2 does not tell where a byte is that is not UTF-8. */
+        status = cpprof__fail(
+            error, CPPROF_BAD_DATA, 0, "%s: error parsing regexp: %s: `%s`",
+            (char *)head->data, wrong.what,
+            *wrong.where ? wrong.where
+                         : expression + n_utf8(expression, strlen(expression)));
     }
     cpprof__regexp_free(r);
     cpprof__buffer_free(head);
@@ -90,17 +105,6 @@ cpprof__regexp_free(struct cpprof__regexp *r)
 }
 
 /* ------------------------------------------------------------- match ---- */
-
-static size_t
-n_utf8(const char *text, size_t n)
-{
-    size_t at = 0, length;
-    uint32_t rune;
-
-    while (at < n && (length = cpprof__utf8_next(text + at, n - at, &rune)))
-        at += length;
-    return at;
-}
 
 /* The text with each byte that is not UTF-8 as U+FFFD, which is how Go reads
  * it; NULL when out of memory. */
