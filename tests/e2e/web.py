@@ -495,12 +495,12 @@ def test_sources(folder):
     os.makedirs(os.path.join(folder, "home/.ssh"))
     os.symlink("/etc/passwd", os.path.join(folder, "link.c"))
     names = {"code.c": True, "notes.txt": False, "link.c": False,
-             "home/.ssh/key.c": False}
+             "home/.ssh/key.c": False, "binary.c": False}
     for name in names:
         path = os.path.join(folder, name)
         if not os.path.exists(path):
             with open(path, "w", encoding="ascii") as file:
-                file.write("marker\n" * 9)
+                file.write("marker\n" * 9 + "\0" * (name == "binary.c"))
     sys.path.insert(1, os.path.join(HERE, ".."))
     from protobuf import chunk, varint
     for name, wanted in names.items():

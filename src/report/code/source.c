@@ -23,6 +23,8 @@
 #define MOST_FILE_BYTES ((size_t)64 << 20)
 /* With more than this held, make room before reading the next. */
 #define MOST_HELD_BYTES ((size_t)128 << 20)
+/* In so many bytes at the front of a text there is no NUL. */
+#define BINARY_BYTES 8192
 
 struct cpprof__source_file {
     bool held;
@@ -121,6 +123,14 @@ may_show(const struct cpprof__source *s, int fd)
            (guard == CPPROF__SOURCE_CODE || is_in_search_path(s, path));
 }
 
+/* A NUL at its front: it is no text, whatever its suffix says. */
+static bool
+is_binary(const struct cpprof__buffer *text)
+{
+    return text->n && memchr(text->data, 0,
+                             text->n < BINARY_BYTES ? text->n : BINARY_BYTES);
+}
+
 /* ------------------------------------------------------------- files ---- */
 
 static void
@@ -202,6 +212,8 @@ read_file(const struct cpprof__source *s, const char *path,
     else
         failed = read_all(fd, &f->text);
     close(fd);
+    if (!failed && guard != CPPROF__SOURCE_ANY && is_binary(&f->text))
+        failed = EACCES;
     if (!failed && !split_lines(f))
         failed = ENOMEM;
     if (failed)
