@@ -21,6 +21,8 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -31,13 +33,33 @@ wake_up(void)
     cpprof__push_wake_up();
 }
 
+/* What is to be undone. Handlers of the program wait: one that left by
+ * siglongjmp would leave the pause as it is, for ever. */
+struct alone {
+    bool are_paused;
+    sigset_t mask;
+};
+
+static struct alone
+pause_threads(void)
+{
+    struct alone alone;
+    sigset_t all;
+
+    sigfillset(&all); /* without those of libc's, which setuid() sends */
+    pthread_sigmask(SIG_SETMASK, &all, &alone.mask);
+    alone.are_paused = cpprof__own_threads_pause(wake_up);
+    return alone;
+}
+
 static int
-resume_threads(bool are_paused, int result)
+resume_threads(const struct alone *alone, int result)
 {
     int saved_errno = errno;
 
-    if (are_paused)
+    if (alone->are_paused)
         cpprof__own_threads_resume();
+    pthread_sigmask(SIG_SETMASK, &alone->mask, NULL);
     errno = saved_errno;
     return result;
 }
@@ -48,9 +70,9 @@ resume_threads(bool are_paused, int result)
                                                                                \
     static int name##_on parameters                                            \
     {                                                                          \
-        bool are_paused = cpprof__own_threads_pause(wake_up);                  \
+        struct alone alone = pause_threads();                                  \
                                                                                \
-        return resume_threads(are_paused, cpprof__real(name) arguments);       \
+        return resume_threads(&alone, cpprof__real(name) arguments);           \
     }
 
 /* No header of libc declares it. */
@@ -68,10 +90,21 @@ ALONE(setregid, (gid_t real, gid_t effective), (real, effective))
 ALONE(setresgid, (gid_t real, gid_t effective, gid_t saved),
       (real, effective, saved))
 ALONE(setgroups, (size_t n, const gid_t *gids), (n, gids))
-ALONE(initgroups, (const char *user, gid_t gid), (user, gid))
 ALONE(capset, (cap_user_header_t head, cap_user_data_t data), (head, data))
 ALONE(unshare, (int flags), (flags))
 ALONE(setns, (int fd, int kind), (fd, kind))
+
+TAKE_OVER(initgroups, int, (const char *user, gid_t gid), (user, gid))
+
+/* It may wait for a server of names, and signals come meanwhile. */
+static int
+initgroups_on(const char *user, gid_t gid)
+{
+    struct alone alone = pause_threads();
+
+    pthread_sigmask(SIG_SETMASK, &alone.mask, NULL);
+    return resume_threads(&alone, cpprof__real(initgroups)(user, gid));
+}
 
 TAKE_OVER(close_range, int, (unsigned from, unsigned to, int flags),
           (from, to, flags))
@@ -79,9 +112,10 @@ TAKE_OVER(close_range, int, (unsigned from, unsigned to, int flags),
 static int
 close_range_on(unsigned from, unsigned to, int flags)
 {
-    bool are_paused =
-        flags & CLOSE_RANGE_UNSHARE && cpprof__own_threads_pause(wake_up);
+    struct alone alone;
 
-    return resume_threads(are_paused,
-                          cpprof__real(close_range)(from, to, flags));
+    if (!(flags & CLOSE_RANGE_UNSHARE))
+        return cpprof__real(close_range)(from, to, flags);
+    alone = pause_threads();
+    return resume_threads(&alone, cpprof__real(close_range)(from, to, flags));
 }

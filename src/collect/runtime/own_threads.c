@@ -274,12 +274,17 @@ run(void *arg)
 
 /* ---- starting --------------------------------------------------------- */
 
+/* Not of threads that are started again: signals are blocked meanwhile. */
 static void
-note_program_mask(const sigset_t *program)
+note_program_mask(void)
 {
+    sigset_t program;
     uint64_t mask;
 
-    memcpy(&mask, program, sizeof mask);
+    if (self.is_own)
+        return;
+    pthread_sigmask(SIG_BLOCK, NULL, &program);
+    memcpy(&mask, &program, sizeof mask);
     store_relaxed(&program_mask, mask);
 }
 
@@ -292,8 +297,6 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
-    if (!self.is_own)
-        note_program_mask(&saved);
     store_relaxed(&pid, (int32_t)getpid());
     cpprof__own_list_expect();
     failed = cpprof__real_pthread_create(thread, attr, start, arg);
@@ -323,6 +326,7 @@ start_new(struct cpprof__own_thread *t)
     bool waits = !self.is_own && !cpprof__own_lock_is_mine(&change);
     int failed;
 
+    note_program_mask();
     if (t->flags & CPPROF__OWN_TABLE && !cpprof__keeper_enter())
         t->flags &= ~(unsigned)CPPROF__OWN_TABLE;
     t->is_over = 0;
@@ -459,6 +463,7 @@ cpprof__own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
     if (!foreign)
         return EAGAIN;
     *foreign = (struct foreign){start_routine, arg};
+    note_program_mask();
     failed = create(thread, attr, run_foreign, foreign);
     if (failed)
         free(foreign);
