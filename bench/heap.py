@@ -111,10 +111,11 @@ def jemalloc_profiles(path):
 def ours_above(name, plain, cpprof, allocator=()):
     """Rows of cpprof over an allocator: hooks only, and sampling."""
     return [
-        Row(name + ", cpprof off", environment([cpprof, *allocator],
-                                               CPPROF="heap=0"),
+        Row(name + ", cpprof off", environment([cpprof, *allocator]),
             plain, goal=GOAL_OFF_NS),
-        Row(name + ", cpprof 512 KiB", environment([cpprof, *allocator]),
+        Row(name + ", cpprof 512 KiB",
+            environment([cpprof, *allocator],
+                        CPPROF="heap=512k,out=/dev/null"),
             plain, goal=GOAL_ON_NS)]
 
 
