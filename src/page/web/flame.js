@@ -294,41 +294,33 @@ class Flame {
       y + H / 2);
     c.globalAlpha = 1;
   }
-  // New in a comparison.
-  stripes(look, x, y, w) {
-    const c = look.c;
+  // Lines across a box, one each `step` pixels: rising or falling.
+  hatch(c, x, y, w, step, rises) {
     c.save();
     c.beginPath();
     c.rect(x, y, w - 1, H - 1);
     c.clip();
-    c.strokeStyle = look.dark ? '#fff3' : '#fff9';
-    c.lineWidth = 2;
     c.beginPath();
-    for (let k = x - H; k < x + w; k += 7) {
-      c.moveTo(k, y + H);
-      c.lineTo(k + H, y);
+    for (let k = x - H; k < x + w; k += step) {
+      c.moveTo(k, rises ? y + H : y);
+      c.lineTo(k + H, rises ? y : y + H);
     }
     c.stroke();
     c.restore();
   }
+  // New in a comparison.
+  stripes(look, x, y, w) {
+    look.c.strokeStyle = look.dark ? '#fff3' : '#fff9';
+    look.c.lineWidth = 2;
+    this.hatch(look.c, x, y, w, 7, true);
+  }
   // What is too small to be sent.
   rest(look, i, x, w) {
-    const c = look.c;
     const y = (this.row(i) + (this.options.flip ? -1 : 1)) * H - look.top;
     if (y + H < 0 || y > look.height) return;
-    c.save();
-    c.beginPath();
-    c.rect(x, y, w - 1, H - 1);
-    c.clip();
-    c.strokeStyle = look.dark ? '#ffffff2a' : '#00000020';
-    c.lineWidth = 1;
-    c.beginPath();
-    for (let k = x - H; k < x + w; k += 5) {
-      c.moveTo(k, y);
-      c.lineTo(k + H, y + H);
-    }
-    c.stroke();
-    c.restore();
+    look.c.strokeStyle = look.dark ? '#ffffff2a' : '#00000020';
+    look.c.lineWidth = 1;
+    this.hatch(look.c, x, y, w, 5, false);
   }
   hit(event) {
     const r = this.canvas.getBoundingClientRect();
