@@ -88,6 +88,8 @@ cpprof__plug_in_load(const char *name, const char *symbol, uint32_t version,
     return NULL;
 }
 
+struct cpprof__fetcher cpprof__fetcher;
+
 const struct cpprof__symbolizer_ops *
 cpprof__symbolizer_load(void)
 {

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    5
+#define CPPROF__SYMBOLIZER_ABI    6
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -30,9 +30,24 @@ struct cpprof__frame {
                               * concluded: it gives way to a true one */
 };
 
+/*
+ * Who brings files of debug information that are not on this machine. Zero
+ * bytes is nobody: a profiled process has no such one.
+ */
+struct cpprof__fetcher {
+    /* Put the path of the debug file of a build id, in hex, into path; false:
+     * there is none, or it does not fit. What comes is checked. */
+    bool (*debug_file)(void *ctx, const char *build_id, char *path,
+                       size_t n_path);
+    void *ctx;
+};
+
+/* That of this process: `cpprof record` sets it before it writes profiles. */
+extern struct cpprof__fetcher cpprof__fetcher;
+
 struct cpprof__symbolizer_options {
+    struct cpprof__fetcher fetcher;
     bool functions_only; /* names, no files, lines or inlined frames */
-    bool debuginfod;     /* ask the servers of $DEBUGINFOD_URLS */
     bool addresses; /* a pc is an address of the image itself, so the position
                        of mappings does not matter */
     int32_t pid;    /* for /tmp/perf-PID.map and the vdso */

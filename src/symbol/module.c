@@ -254,8 +254,8 @@ open_debug_file(struct cpprof__module *module,
     } else if (cpprof__debug_file_open_by_id(&module->debug, build_id, use)) {
         return true;
     }
-    return options->debuginfod &&
-           cpprof__debuginfod_open(&module->debug, build_id, use);
+    return cpprof__debug_file_fetch(&module->debug, &options->fetcher, build_id,
+                                    use);
 }
 
 /* The file whose DWARF is read, or NULL. */
@@ -288,7 +288,9 @@ open_symbols(struct cpprof__module *module)
 /* Functions alone come from a symbol table that lists them all; DWARF is read
  * for them only where there is none. */
 static void
-open_units(struct cpprof__module *module, bool has_all_symbols)
+open_units(struct cpprof__module *module,
+           const struct cpprof__symbolizer_options *options,
+           bool has_all_symbols)
 {
     struct cpprof__elf_file *file;
 
@@ -299,7 +301,7 @@ open_units(struct cpprof__module *module, bool has_all_symbols)
     file = dwarf_file(module);
     if (!file)
         return;
-    cpprof__debug_file_open_shared(&module->shared, file);
+    cpprof__debug_file_open_shared(&module->shared, file, &options->fetcher);
     cpprof__units_open(&module->units, file, &module->code);
 }
 
@@ -325,7 +327,7 @@ open_module(struct cpprof__module *module,
         module->text_start = module->code.items[0].start & PAGE_MASK;
     if (module->image.elf && strcmp(module->path, "[vdso]") != 0)
         cpprof__frame_table_open(&module->frame_table, &module->image);
-    open_units(module, open_symbols(module));
+    open_units(module, options, open_symbols(module));
 }
 
 /* All but what was known before. */

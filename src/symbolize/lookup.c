@@ -7,8 +7,10 @@ size_t
 cpprof__lookup_binary(struct cpprof__lookup *l, const char *path,
                       const char *build_id, bool *nomem)
 {
-    const struct cpprof__symbolizer_options options = {
-        .functions_only = l->functions_only, .addresses = true};
+    const struct cpprof__symbolizer_options options = {.fetcher = l->fetcher,
+                                                       .functions_only =
+                                                           l->functions_only,
+                                                       .addresses = true};
     struct cpprof__symbolizer_mapping mapping = {
         .limit = UINT64_MAX, .path = path, .build_id = build_id};
     size_t binary;

@@ -16,7 +16,10 @@
 
 /* Zero bytes is a valid one that knows nothing. */
 struct cpprof__lookup {
-    bool functions_only; /* set before the first binary: no files and lines */
+    /* Set before the first binary: */
+    bool functions_only;            /* no files and lines */
+    struct cpprof__fetcher fetcher; /* of debug files */
+
     const struct cpprof__symbolizer_ops *ops;
     struct cpprof__symbolizer *symbolizer;
     bool no_library; /* it cannot be loaded */

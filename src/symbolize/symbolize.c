@@ -15,6 +15,7 @@
 #include "profile/model/make.h"
 #include "profile/model/path.h"
 #include "profile/model/stand_ins.h"
+#include "symbolize/given.h"
 #include "symbolize/image.h"
 #include "symbolize/lookup.h"
 #include "symbolize/warn.h"
@@ -47,7 +48,9 @@ struct work {
     const struct pprof_symbolize_options *options;
     uint32_t flags;
     struct source *sources; /* one per mapping */
-    bool is_missing;        /* the file of some mapping */
+    struct cpprof__given *given;
+    size_t n_given;
+    bool is_missing; /* the file of some mapping */
 
     struct cpprof__lookup lookup;
     struct cpprof__maker maker;
@@ -124,11 +127,16 @@ static bool
 is_wanted(struct work *w, size_t mapping)
 {
     const struct pprof_mapping *m = &w->p->mappings.at[mapping];
+    const char *given = cpprof__given_for(w->given, w->n_given, w->p, mapping);
+    uint32_t enough = given || w->flags & PPROF_SYMBOLIZE_LINES
+                          ? (m->flags & HAS_NAMES) == HAS_NAMES
+                          : m->flags & HAS_NAMES;
+
     if (!w->sources[mapping].is_used)
         return false;
-    if (!(w->flags & PPROF_SYMBOLIZE_FORCE) && m->flags & HAS_NAMES)
+    if (!(w->flags & PPROF_SYMBOLIZE_FORCE) && enough)
         return false;
-    if (!m->file)
+    if (!m->file || given)
         return true;
     return !pprof_is_unsymbolizable(w->p, mapping) &&
            (m->build_id ||
@@ -171,6 +179,28 @@ open_debug_file(struct source *source, const char *build_id, char *path,
     return open_checked(source, path, build_id, &none);
 }
 
+/* What somebody else has: of a build id, the debug file, which names all
+ * functions, or else the binary. */
+static enum cpprof_status
+open_fetched(struct work *w, struct source *source, const char *build_id,
+             char path[PATH_MAX])
+{
+    static const enum pprof_wanted_file files[] = {PPROF_WANTED_DEBUG_FILE,
+                                                   PPROF_WANTED_BINARY};
+    const struct pprof_symbolize_options *o = w->options;
+    enum cpprof_status status = CPPROF_BAD_DATA;
+    struct cpprof_error none;
+    size_t i;
+
+    if (!*build_id || !o || !o->fetch)
+        return status;
+    for (i = 0; i < sizeof files / sizeof *files && status == CPPROF_BAD_DATA;
+         i++)
+        if (o->fetch(o->ctx, files[i], build_id, path, PATH_MAX))
+            status = open_checked(source, path, build_id, &none);
+    return status;
+}
+
 static void
 warn_closed(struct work *w, size_t mapping, const struct cpprof_error *error)
 {
@@ -193,7 +223,9 @@ static enum cpprof_status
 open_source(struct work *w, size_t mapping, char path[PATH_MAX])
 {
     const struct pprof_mapping *m = &w->p->mappings.at[mapping];
-    const char *file = cpprof__strings_text(&w->p->strings, m->file);
+    const char *given = cpprof__given_for(w->given, w->n_given, w->p, mapping);
+    const char *file =
+        given ? given : cpprof__strings_text(&w->p->strings, m->file);
     const char *build_id = cpprof__strings_text(&w->p->strings, m->build_id);
     struct source *source = &w->sources[mapping];
     enum cpprof_status status = CPPROF_BAD_DATA;
@@ -209,6 +241,8 @@ open_source(struct work *w, size_t mapping, char path[PATH_MAX])
     }
     if (status != CPPROF_OK && status != CPPROF_NOMEM)
         status = open_debug_file(source, build_id, path, PATH_MAX);
+    if (status != CPPROF_OK && status != CPPROF_NOMEM)
+        status = open_fetched(w, source, build_id, path);
     if (status != CPPROF_OK && status != CPPROF_NOMEM)
         warn_closed(w, mapping, &error);
     return status;
@@ -332,6 +366,30 @@ close_all(struct work *w)
     free(w->sources);
     cpprof__lookup_free(&w->lookup);
     cpprof__maker_free(&w->maker);
+    free(w->given);
+}
+
+/* The lookup wants debug files alone. */
+static bool
+fetch_debug_file(void *ctx, const char *build_id, char *path, size_t n_path)
+{
+    const struct pprof_symbolize_options *o = ctx;
+
+    return o->fetch(o->ctx, PPROF_WANTED_DEBUG_FILE, build_id, path, n_path);
+}
+
+static void
+take_options(struct work *w, const struct pprof_symbolize_options *options)
+{
+    w->options = options;
+    if (!options)
+        return;
+    w->flags = options->flags;
+    w->n_given = options->n_binaries;
+    w->lookup.functions_only = w->flags & PPROF_SYMBOLIZE_FAST;
+    if (options->fetch)
+        w->lookup.fetcher = (struct cpprof__fetcher){
+            fetch_debug_file, (void *)(uintptr_t)options};
 }
 
 static bool
@@ -366,9 +424,12 @@ pprof_symbolize(struct pprof_profile *p,
     if (!w)
         return cpprof__fail_nomem(error);
     w->p = p;
-    w->options = options;
-    w->flags = options ? options->flags : 0;
-    w->lookup.functions_only = w->flags & PPROF_SYMBOLIZE_FAST;
+    take_options(w, options);
+    status = cpprof__given_read(p, options, &w->given, error);
+    if (status != CPPROF_OK) {
+        free(w);
+        return status;
+    }
     if (begin(w)) {
         open_sources(w);
         if (w->lookup.symbolizer)

@@ -26,13 +26,32 @@ extern "C" {
 #define PPROF_SYMBOLIZE_FAST                                                   \
     2u /* functions only: no files, no lines,                                  \
         * no inlined functions */
+#define PPROF_SYMBOLIZE_LINES                                                  \
+    4u /* also what has functions, but lacks files or lines */
+
+/* What pprof_symbolize() can have fetched. */
+enum pprof_wanted_file {
+    PPROF_WANTED_DEBUG_FILE, /* separate debug information */
+    PPROF_WANTED_BINARY,     /* the program or library itself */
+};
 
 struct pprof_symbolize_options {
     size_t size;    /* sizeof (struct pprof_symbolize_options) */
     uint32_t flags; /* PPROF_SYMBOLIZE_* */
     void (*warn)(void *ctx, const char *text); /* told what is missing, maybe
                                                 * in several lines; or NULL */
-    void *ctx;                                 /* of warn */
+    void *ctx;                                 /* of warn and fetch */
+
+    /* Of pprof_symbolize() alone: files that go before those that mappings
+     * name; each for the mappings that have its build id, or, where one of the
+     * two has none, its name. May end in ".debug". */
+    const char *const *binaries;
+    size_t n_binaries;
+    /* Asked for a file that is not on this machine, by its build id in hex: it
+     * puts a path of n_path bytes at most into path; false: there is none.
+     * NULL: nobody is asked. What comes is checked. */
+    bool (*fetch)(void *ctx, enum pprof_wanted_file what, const char *build_id,
+                  char *path, size_t n_path);
 };
 
 /* --------------------------------------------------------------- use ---- */
@@ -72,8 +91,12 @@ pprof_find_binaries(struct pprof_profile *profile, const char *folders,
  *          it readable. A mapping is marked as having what was found in it; a
  *          location of which nothing is known stays as it is. Mappings that
  *          are no files ([vdso]) are left alone; a file that is missing, is no
- *          ELF file, or has another build id is warned of.
+ *          ELF file, or has another build id is warned of. A mapping that one
+ *          of options->binaries is for is asked about as with
+ *          PPROF_SYMBOLIZE_LINES.
  * Errors:  CPPROF_NOMEM; the profile is then whole, and some of it has names.
+ *          CPPROF_BAD_DATA, CPPROF_SYSTEM: one of options->binaries is of no
+ *          mapping, or cannot be read; the profile is as it was.
  * Safety:  OBJ; loads a library.
  * Source:  internal/symbolizer, internal/binutils, internal/elfexec.
  */

@@ -26,6 +26,7 @@ open_symbolizer(struct cpprof__cpu_profile *profile, int32_t pid,
                 enum cpprof_symbolize symbolize, enum cpprof__cpu_names names)
 {
     struct cpprof__symbolizer_options options = {
+        .fetcher = cpprof__fetcher,
         .functions_only = symbolize == CPPROF_SYMBOLIZE_FUNCTIONS,
         .pid = pid,
     };

@@ -117,6 +117,7 @@ make_symbolizer(const struct cpprof__source *source,
                 enum cpprof_symbolize symbolize)
 {
     struct cpprof__symbolizer_options options = {
+        .fetcher = cpprof__fetcher,
         .functions_only = symbolize == CPPROF_SYMBOLIZE_FUNCTIONS,
         .pid = source->pid,
     };

@@ -3,14 +3,14 @@
  * Where debug information may lie, in the order in which GDB looks: by build
  * id under the debug root, by the name in .gnu_debuglink (checked by its CRC),
  * in the file that dwz made for several, and in .gnu_debugdata inside the
- * image.
+ * image. What is not on this machine is asked for, if there is who brings it:
+ * nothing here goes to the network.
  *
  * A file counts only if it is the one that was meant: its build id or its CRC
  * must agree.
  */
 #include "symbol/elf/debug_file.h"
 
-#include <dlfcn.h>
 #include <elfutils/libdwelf.h>
 #include <libdeflate.h>
 #include <limits.h>
@@ -137,6 +137,18 @@ cpprof__debug_file_open(struct cpprof__elf_file *debug,
     return link.name && *link.name && open_by_link(debug, &link, path);
 }
 
+bool
+cpprof__debug_file_fetch(struct cpprof__elf_file *debug,
+                         const struct cpprof__fetcher *fetcher,
+                         const char *build_id, enum cpprof__elf_use use)
+{
+    char path[PATH_MAX];
+
+    return *build_id && fetcher->debug_file &&
+           fetcher->debug_file(fetcher->ctx, build_id, path, sizeof path) &&
+           cpprof__elf_open(debug, path, build_id, use);
+}
+
 /* Where dwz's shared file may be: as named, if that is absolute; beside the
  * file that names it; by build id. */
 static bool
@@ -159,7 +171,8 @@ open_shared(struct cpprof__elf_file *shared, const char *from, const char *name,
 
 bool
 cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
-                               const struct cpprof__elf_file *file)
+                               const struct cpprof__elf_file *file,
+                               const struct cpprof__fetcher *fetcher)
 {
     char build_id[CPPROF_BUILD_ID_MAX];
     const char *name;
@@ -169,7 +182,8 @@ cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
     if (n <= 0)
         return false;
     cpprof__build_id_text(build_id, bytes, (size_t)n);
-    if (!open_shared(shared, file->path, name, build_id))
+    if (!open_shared(shared, file->path, name, build_id) &&
+        !cpprof__debug_file_fetch(shared, fetcher, build_id, CPPROF__ELF_DWARF))
         return false;
     if (!shared->dwarf) {
         cpprof__elf_close(shared);
@@ -224,64 +238,4 @@ cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
         cpprof__elf_close(&file);
     close(fd);
     return mini->elf != NULL;
-}
-
-/* --------------------------------------------------------- debuginfod ---- */
-
-/* Of <elfutils/debuginfod.h>, which is not needed to build. A build id of
- * length 0 is text in hex. */
-struct client;
-
-struct library {
-    struct client *(*begin)(void);
-    int (*find_debuginfo)(struct client *, const unsigned char *build_id,
-                          int n_bytes, char **path);
-    void (*end)(struct client *);
-};
-
-/* Stays loaded: the TLS library below it gives nothing back when unloaded. */
-static bool
-open_library(struct library *library)
-{
-    void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
-
-    if (!handle)
-        return false;
-    *(void **)&library->begin = dlsym(handle, "debuginfod_begin");
-    *(void **)&library->find_debuginfo =
-        dlsym(handle, "debuginfod_find_debuginfo");
-    *(void **)&library->end = dlsym(handle, "debuginfod_end");
-    return library->begin && library->find_debuginfo && library->end;
-}
-
-static bool
-fetch(const struct library *library, const char *build_id, char **path)
-{
-    struct client *client = library->begin();
-    int fd = -1;
-
-    if (client)
-        fd = library->find_debuginfo(client, (const unsigned char *)build_id, 0,
-                                     path);
-    if (fd >= 0)
-        close(fd);
-    if (client)
-        library->end(client);
-    return fd >= 0 && *path;
-}
-
-bool
-cpprof__debuginfod_open(struct cpprof__elf_file *debug, const char *build_id,
-                        enum cpprof__elf_use use)
-{
-    struct library library = {0};
-    char *path = NULL;
-    bool is_open = false;
-
-    if (!*build_id || !getenv("DEBUGINFOD_URLS"))
-        return false;
-    if (open_library(&library) && fetch(&library, build_id, &path))
-        is_open = cpprof__elf_open(debug, path, build_id, use);
-    free(path);
-    return is_open;
 }

@@ -10,6 +10,7 @@
 #ifndef SYMBOL_DEBUG_FILE_H
 #define SYMBOL_DEBUG_FILE_H
 
+#include "object/symbolizer.h"
 #include "symbol/elf/elf_file.h"
 
 /* The system's tree of debug files, "/usr/lib/debug"; tests use another. */
@@ -33,22 +34,19 @@ cpprof__debug_file_open_by_id(struct cpprof__elf_file *debug,
 /* Open the file that .gnu_debugaltlink of file names and tell file->dwarf. */
 bool
 cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
-                               const struct cpprof__elf_file *file);
+                               const struct cpprof__elf_file *file,
+                               const struct cpprof__fetcher *fetcher);
 
 /* Unpack .gnu_debugdata of image. */
 bool
 cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
                              const struct cpprof__elf_file *image);
 
-/*
- * Fetch the debug file from the servers of $DEBUGINFOD_URLS and open it; false
- * when the library, the servers or the file is missing. Only for a user who
- * asked, since a server that does not answer holds the profile up for up to
- * 90 s a file (DEBUGINFOD_TIMEOUT). Nothing else in the plug-in goes to the
- * network: libdwfl, which asks the servers by itself, is not used.
- */
+/* Have the debug file brought, and open it; false when nobody brings files or
+ * what came is not it. */
 bool
-cpprof__debuginfod_open(struct cpprof__elf_file *debug, const char *build_id,
-                        enum cpprof__elf_use use);
+cpprof__debug_file_fetch(struct cpprof__elf_file *debug,
+                         const struct cpprof__fetcher *fetcher,
+                         const char *build_id, enum cpprof__elf_use use);
 
 #endif
