@@ -68,6 +68,12 @@ set(const struct cpprof__flags *flags, const struct cpprof__flag *flag,
         break;
     case CPPROF__FLAG_LIST:
         return append(at, text);
+    case CPPROF__FLAG_MAYBE:
+        value = true;
+        *(const char **)at = parse_bool(text, &value) ? "" : text;
+        if (!value)
+            *(const char **)at = NULL;
+        break;
     default:
         ok = parse_bool(text, &value);
         if (ok)

@@ -18,6 +18,7 @@ enum cpprof__flag_kind {
     CPPROF__FLAG_BOOL,   /* bool; -x, -x=false */
     CPPROF__FLAG_BITS,   /* bool, kept as `mask` of a uint32_t */
     CPPROF__FLAG_UNBITS, /* the same inverted: false sets the bits */
+    CPPROF__FLAG_MAYBE,  /* const char *; -x is "", -x=v, -x=false is NULL */
     CPPROF__FLAG_GIVEN,  /* bool, kept in given[] alone */
     CPPROF__FLAG_INT,    /* int */
     CPPROF__FLAG_DOUBLE, /* double */
@@ -68,7 +69,7 @@ cpprof__flag_is_text(const struct cpprof__flag *flag)
     return flag->kind >= CPPROF__FLAG_TOPIC;
 }
 
-/* Does the flag take no value? */
+/* Does the flag take no value from the next word? */
 static inline bool
 cpprof__flag_is_bool(const struct cpprof__flag *flag)
 {

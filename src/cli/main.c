@@ -30,6 +30,8 @@ const struct cpprof__command cpprof__commands[] = {
      "run a program and print what it did not free", cpprof__leaks_flag_table},
     {"merge", cpprof__cli_report, "merge [-output=FILE] FILE...",
      "write the sum of profiles as a profile; same as -proto", NULL},
+    {"symbolize", cpprof__cli_report, "symbolize [flags] FILE...",
+     "write a profile with the names that its binaries have", NULL},
     {"http", cpprof__cli_report, "http [[HOST]:PORT] FILE...",
      "show all reports in a browser; same as -http", NULL},
     {"convert", cpprof__cli_convert, "convert [flags] [FILE ...]",

@@ -7,7 +7,10 @@
  */
 #include "cli/record/record.h"
 
+#include "cli/fetch/debuginfod.h"
 #include "cli/messages.h"
+#include "cli/terminal.h"
+#include "object/symbolizer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -401,6 +404,13 @@ write_kind(struct cpprof__record_options *options,
     return !out.failed;
 }
 
+static bool
+fetch_debug_file(void *ctx, const char *build_id, char *path, size_t n_path)
+{
+    return cpprof__debuginfod_fetch(ctx, PPROF_WANTED_DEBUG_FILE, build_id,
+                                    path, n_path);
+}
+
 bool
 cpprof__record_write(struct cpprof__record_options *options,
                      const struct cpprof__record_folder *folder, pid_t command)
@@ -417,10 +427,13 @@ cpprof__record_write(struct cpprof__record_options *options,
         cpprof__cli_fail("record: %s", error.text);
         return false;
     }
+    if (cpprof__debuginfod_is_on())
+        cpprof__fetcher = (struct cpprof__fetcher){fetch_debug_file, NULL};
     for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
         if (options->kinds & kind &&
             !write_kind(options, recording, kind, command))
             written = false;
+    cpprof__progress_end();
     cpprof_recording_free(recording);
     return written;
 }

@@ -17,6 +17,7 @@
 #include "cli/record/record.h"
 
 #include "cli/commands.h"
+#include "cli/fetch/debuginfod.h"
 #include "cli/flags.h"
 #include "cli/messages.h"
 
@@ -74,6 +75,10 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
          "stop and write after S seconds; CMD runs on"),
     FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
          "full, functions or none (full)"),
+    FLAG(MAYBE, "debuginfod", o.debuginfod, "[=URL]", NULL,
+         "fetch debug information that is missing here, from that\n"
+         "server or those of DEBUGINFOD_URLS, which are asked\n"
+         "without the flag, too, unless it is false"),
     FLAG(BOOL, "legacy", o.legacy, NULL, NULL,
          "in the forms of 2016: of the CPU profile the binary\n"
          "one of gperftools, of others text with addresses"),
@@ -279,6 +284,9 @@ understand(struct words *w)
         cpprof__cli_fail("record: -legacy has no labels, which -one needs");
         return false;
     }
+    if (o->symbolize != CPPROF_SYMBOLIZE_NONE &&
+        !cpprof__debuginfod_begin(o->debuginfod))
+        return false;
     /* These are passed on as they are, once they are known to be right. */
     return parse_bytes("-heap", o->heap_rate, &bytes) &&
            parse_number("-block", o->block_rate, RATE_NS_MAX, "nanoseconds",
@@ -397,6 +405,7 @@ int
 cpprof__cli_record(int argc, char **argv)
 {
     struct words w = {.o = {.kinds = CPPROF__RECORD_CPU,
+                            .debuginfod = cpprof__debuginfod_default,
                             .min_bytes = 1,
                             .max_lines = LINES_MAX}};
     struct result result;
@@ -413,6 +422,7 @@ int
 cpprof__cli_leaks(int argc, char **argv)
 {
     struct words w = {.o = {.kinds = CPPROF__RECORD_HEAP,
+                            .debuginfod = cpprof__debuginfod_default,
                             .is_verdict = true,
                             .min_bytes = 1,
                             .max_lines = LINES_MAX,

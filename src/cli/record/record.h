@@ -38,9 +38,10 @@ struct cpprof__record_options {
     bool vm;                    /* and a profile of scripts alone */
     bool one;                   /* one profile of all processes */
     enum cpprof_symbolize symbolize;
-    const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz, ... */
-    double duration_s; /* 0: until the command ends */
-    char **command;    /* NULL-terminated */
+    const char *debuginfod; /* as cli/fetch/debuginfod.h takes it */
+    const char *out;        /* NULL: cpu.pb.gz, heap.pb.gz, ... */
+    double duration_s;      /* 0: until the command ends */
+    char **command;         /* NULL-terminated */
 
     /* These are for the list of what is still in use at the end. */
     bool is_verdict;    /* leaks: of the command alone, without libc's own */

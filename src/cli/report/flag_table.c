@@ -129,6 +129,7 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
      .words = ":files",
      .text = "Write reports into this file\n"
              "Profiles never go to a terminal, but into profile001.pb.gz.\n"},
+    FLAG(STRING, o, output, "=FILE", ":files", "The same as -output\n"),
     FLAG(STRING, http, http, "=HOST:PORT", NULL,
          "Show all reports in a browser, at this address\n"
          "No host: this machine; no port: any that is free. `cpprof http` is "
@@ -311,6 +312,16 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
          "some; demangle=none, full, templates or default: parts of C++ "
          "names. Parted by\n"
          "colons. Binaries are found by PPROF_BINARY_PATH, too.\n"),
+    FLAG(LIST, binary, symbolize.binaries, "=FILE", ":files",
+         "A binary, or its debug file, to take names from\n"
+         "It is for the mappings of its build id, and a profile that has none "
+         "of it is\n"
+         "refused. May be given several times.\n"),
+    FLAG(MAYBE, debuginfod, symbolize.debuginfod, "[=URL]", NULL,
+         "Fetch debug information that is missing here\n"
+         "From that server, or those of DEBUGINFOD_URLS, which are asked "
+         "without the flag,\n"
+         "too, unless it is false.\n"),
     FLAG(STRING, buildid, build_id, "=ID", NULL,
          "The build id of the program, not that of the profile\n"),
     FLAG(STRING, tools, options.tools, "=PATH", ":files",

@@ -153,6 +153,7 @@ cpprof__cli_report_help(void)
     puts("usage: cpprof -FORMAT [flags] [BINARY] SOURCE...\n"
          "       cpprof FORMAT [flags] [BINARY] SOURCE...\n"
          "       cpprof merge [-output=FILE] SOURCE...\n"
+         "       cpprof symbolize [-binary=FILE] [-o=FILE] SOURCE...\n"
          "       cpprof [flags] [BINARY] SOURCE...");
     for (; row->name; row++) {
         if (row->kind != CPPROF__FLAG_TOPIC)

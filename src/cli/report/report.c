@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reports on the command line: `cpprof -top [flags] FILE`, or `cpprof top`; and
- * `cpprof merge`, which is -proto of several files.
+ * `cpprof merge` and `cpprof symbolize`, which are -proto.
  * Prepares the profile as the reference does (internal/driver/fetch.go) and
  * writes the report.
  */
@@ -47,7 +47,10 @@ prepare(struct pprof_profile *p, const struct cpprof__report_flags *w,
      * valid expression. */
     if (!w->all_frames && pprof_drop_frames(p, error) != CPPROF_OK)
         cpprof__cli_warn("%s", error->text);
-    status = cpprof__origins_forget(w->origins, p, error);
+    if (w->symbolize.lines) /* what nothing refers to is not written */
+        status = pprof_compact(p, error);
+    if (status == CPPROF_OK)
+        status = cpprof__origins_forget(w->origins, p, error);
     if (status == CPPROF_OK && w->add_comment && *w->add_comment)
         status = pprof_add_comment(p, w->add_comment, error);
     if (status == CPPROF_OK)
@@ -191,6 +194,21 @@ read_prepared(void *flags)
     return NULL;
 }
 
+/* The hint is of the whole profile, which the filters of the report change. */
+static int
+print_with_hint(struct pprof_profile *p, struct cpprof__report_flags *w)
+{
+    char hint[512] = "";
+    int status;
+
+    if (w->tell_sum && !w->bases.n)
+        cpprof__hint(p, w->options.sample_index, hint, sizeof hint);
+    status = cpprof__print_report(p, w);
+    if (status == CPPROF__EXIT_OK && *hint)
+        cpprof__cli_warn("%s", hint);
+    return status;
+}
+
 static int
 read_and_report(struct cpprof__report_flags *w)
 {
@@ -205,7 +223,7 @@ read_and_report(struct cpprof__report_flags *w)
     cpprof__viewer_begin();
     if (p) {
         if (!w->interactive)
-            status = cpprof__print_report(p, w);
+            status = print_with_hint(p, w);
         else if (free_stdin(w))
             status = cpprof__shell(p, w);
         else
@@ -232,6 +250,7 @@ report(int argc, char **argv, const char *command)
     else
         status = read_and_report(&flags);
     free(flags.bases.at);
+    free(flags.symbolize.binaries.at);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #ifndef CLI_REPORT_REPORT_H
 #define CLI_REPORT_REPORT_H
 
+#include "cli/fetch/debuginfod.h"
 #include "cli/fetch/fetch.h"
 #include "cli/report/flag_table.h"
 
@@ -22,7 +23,10 @@ struct cpprof__symbolize {
     bool no_remote; /* not from where the profile was fetched */
     bool fast;      /* functions only */
     bool force;     /* also what has names */
+    bool lines;     /* also what has no lines */
     enum pprof_demangle demangle;
+    struct cpprof__flag_list binaries; /* of -binary; to be freed */
+    const char *debuginfod;            /* as debuginfod.h takes it */
 };
 
 struct cpprof__report_flags {
@@ -51,7 +55,8 @@ struct cpprof__report_flags {
     struct cpprof__fetch_options fetch;
     struct cpprof__origins *origins; /* of sources that are URLs */
     bool help;
-    bool tell_sum; /* say in the heading what was added up */
+    bool tell_sum; /* say in the heading what was added up, and at the end
+                    * what could tell the names that are missing */
     /* Results: the sources that were added up, and the processes in them as
      * far as they are counted, which is with tell_sum alone. */
     size_t n_added, n_processes;
@@ -125,6 +130,14 @@ cpprof__symbolize(struct pprof_profile *profile,
                   const struct cpprof__symbolize *symbolize,
                   const struct cpprof__origins *origins,
                   struct cpprof_error *error);
+
+/* -------------------------------------------------------- hint.c ------- */
+
+/* Tell in `text` where the debug information comes from that would name most of
+ * the functions without a name, if those have a tenth of the samples. */
+void
+cpprof__hint(const struct pprof_profile *profile, const char *sample_index,
+             char *text, size_t n_text);
 
 /* ----------------------------------------------------- report.c ------- */
 

@@ -61,7 +61,7 @@ choose_format(struct cpprof__report_flags *w, const bool *given,
     int n = command != NULL;
 
     if (command && !cpprof__choose_format(w, command))
-        w->format = PPROF_REPORT_PROTO; /* merge */
+        w->format = PPROF_REPORT_PROTO; /* merge, symbolize */
     for (; flag->name; flag++) {
         if (!flag->format || !is_given(given, flag) ||
             (command && flag->kind == CPPROF__FLAG_GIVEN &&
@@ -244,6 +244,16 @@ take_address(struct cpprof__report_flags *w)
         w->http = ":0";
 }
 
+/* `cpprof symbolize`: all that binaries know, and nothing is left out. */
+static void
+take_all_names(struct cpprof__report_flags *w)
+{
+    w->symbolize.lines = true;
+    w->all_frames = true;
+    if (w->symbolize.demangle == PPROF_DEMANGLE_SHORT)
+        w->symbolize.demangle = PPROF_DEMANGLE_FULL;
+}
+
 /* ------------------------------------------------------------- words ---- */
 
 static bool
@@ -283,7 +293,10 @@ interpret(struct cpprof__report_flags *w, bool *given, const char *command)
         w->options.flags |= PPROF_REPORT_CUM;
     choose_type(w, given);
     cpprof__parse_symbolize(&w->symbolize, w->symbolize_text);
-    return true;
+    if (command && strcmp(command, "symbolize") == 0)
+        take_all_names(w);
+    return w->symbolize.none ||
+           cpprof__debuginfod_begin(w->symbolize.debuginfod);
 }
 
 bool
@@ -299,6 +312,7 @@ cpprof__report_flags(int argc, char **argv, const char *command,
 
     memset(words, 0, sizeof *words);
     words->options = defaults;
+    words->symbolize.debuginfod = cpprof__debuginfod_default;
     words->options.tools = getenv("PPROF_TOOLS");
     ok = cpprof__cli_flags_among_words(argc, argv, &flags, &n_words);
     words->help = flags.help;
@@ -307,7 +321,9 @@ cpprof__report_flags(int argc, char **argv, const char *command,
     ok = ok && (words->help || interpret(words, given, command));
     free(words->diff_bases.at);
     words->diff_bases.at = NULL;
-    if (!ok)
+    if (!ok) {
         free(words->bases.at);
+        free(words->symbolize.binaries.at);
+    }
     return ok;
 }

@@ -124,8 +124,12 @@ cpprof__symbolize(struct pprof_profile *profile,
     struct pprof_symbolize_options options = {
         .size = sizeof options,
         .flags = (s->force ? PPROF_SYMBOLIZE_FORCE : 0) |
-                 (s->fast ? PPROF_SYMBOLIZE_FAST : 0),
+                 (s->fast ? PPROF_SYMBOLIZE_FAST : 0) |
+                 (s->lines ? PPROF_SYMBOLIZE_LINES : 0),
         .warn = warn,
+        .binaries = (const char *const *)s->binaries.at,
+        .n_binaries = (size_t)s->binaries.n,
+        .fetch = cpprof__debuginfod_is_on() ? cpprof__debuginfod_fetch : NULL,
     };
     enum cpprof_status status = CPPROF_OK;
 

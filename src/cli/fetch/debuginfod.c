@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libdebuginfod asks all servers at once, checks its cache first, and remembers
+ * for ten minutes what nobody had. What it does not do is give up early: it
+ * waits 90 s for each file. Here a server has STALL_S for the first byte and
+ * between two, and one that is too slow once is not asked again.
+ */
+#include "cli/fetch/debuginfod.h"
+
+#include "arch/clock.h"
+#include "cli/messages.h"
+#include "cli/terminal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Tunable: seconds without a byte; $DEBUGINFOD_TIMEOUT is another number. */
+#define STALL_S 10
+
+#define URLS "DEBUGINFOD_URLS"
+
+const char cpprof__debuginfod_default[] = "default";
+
+/* Of <elfutils/debuginfod.h>, which is not needed to build. A build id of
+ * length 0 is text in hex. A result below 0 is an errno. */
+struct client;
+typedef int
+find(struct client *, const unsigned char *build_id, int n_bytes, char **path);
+
+static struct {
+    bool is_on;
+    bool is_loaded;
+    const char *url; /* of -debuginfod; NULL: those of the environment */
+    struct client *client;
+    find *find_debuginfo, *find_executable;
+
+    /* Of the file that is fetched: */
+    const char *build_id;
+    long n_bytes;      /* that came */
+    uint64_t heard_ns; /* when the last did */
+    uint64_t stall_ns; /* the most since then */
+    bool is_late;
+} debuginfod;
+
+bool
+cpprof__debuginfod_begin(const char *value)
+{
+    const char *urls = getenv(URLS);
+    bool has_urls = urls && urls[strspn(urls, " ")];
+
+    debuginfod.is_on =
+        value && (value != cpprof__debuginfod_default || has_urls);
+    if (!value || value == cpprof__debuginfod_default)
+        return true;
+    if (*value)
+        debuginfod.url = value;
+    if (*value || has_urls)
+        return true;
+    cpprof__cli_fail("no server: give -debuginfod=URL, or set " URLS);
+    return false;
+}
+
+bool
+cpprof__debuginfod_is_on(void)
+{
+    return debuginfod.is_on;
+}
+
+/* Called some times a second and whenever bytes came. What is known before the
+ * size is no number of bytes. Not 0: give up. */
+static int
+note_progress(struct client *client, long n_bytes, long n_all)
+{
+    uint64_t now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+
+    (void)client;
+    if (n_all > 0 && n_bytes != debuginfod.n_bytes) {
+        debuginfod.n_bytes = n_bytes;
+        debuginfod.heard_ns = now_ns;
+        cpprof__progress("fetching debug information of %.8s, %.1f of %.1f MB",
+                         debuginfod.build_id, (double)n_bytes * 1e-6,
+                         (double)n_all * 1e-6);
+    }
+    debuginfod.is_late = now_ns - debuginfod.heard_ns > debuginfod.stall_ns;
+    return debuginfod.is_late;
+}
+
+/* Stays loaded: the TLS library below it gives nothing back when unloaded. */
+static bool
+load(void)
+{
+    void *library = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+    struct client *(*begin)(void) = NULL;
+    void (*set_progress)(struct client *,
+                         int (*)(struct client *, long, long)) = NULL;
+
+    if (!library)
+        return false;
+    *(void **)&begin = dlsym(library, "debuginfod_begin");
+    *(void **)&set_progress = dlsym(library, "debuginfod_set_progressfn");
+    *(void **)&debuginfod.find_debuginfo =
+        dlsym(library, "debuginfod_find_debuginfo");
+    *(void **)&debuginfod.find_executable =
+        dlsym(library, "debuginfod_find_executable");
+    /* Set this late, a command that is recorded does not inherit it. */
+    if (!begin || !set_progress || !debuginfod.find_debuginfo ||
+        !debuginfod.find_executable ||
+        (debuginfod.url && setenv(URLS, debuginfod.url, 1) != 0))
+        return false;
+    debuginfod.client = begin();
+    if (debuginfod.client)
+        set_progress(debuginfod.client, note_progress);
+    return debuginfod.client != NULL;
+}
+
+static bool
+is_ready(void)
+{
+    const char *text = getenv("DEBUGINFOD_TIMEOUT");
+    int seconds = text ? atoi(text) : 0;
+
+    if (!debuginfod.is_on || debuginfod.is_loaded)
+        return debuginfod.is_on;
+    debuginfod.stall_ns =
+        (uint64_t)(seconds > 0 ? seconds : STALL_S) * 1000000000u;
+    debuginfod.is_loaded = load();
+    debuginfod.is_on = debuginfod.is_loaded;
+    if (!debuginfod.is_on)
+        cpprof__cli_warn("debuginfod needs libdebuginfod.so.1; in Debian, "
+                         "install libdebuginfod1");
+    return debuginfod.is_on;
+}
+
+/* Why nothing came. Whoever has no such file goes on being asked for others;
+ * that a server is too slow the library tells by the same error. */
+static void
+note_failure(int error)
+{
+    uint64_t now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+
+    debuginfod.is_late |=
+        now_ns - debuginfod.heard_ns >= debuginfod.stall_ns / 10 * 9;
+    if (error == ENOENT && !debuginfod.is_late)
+        return;
+    debuginfod.is_on = false;
+    cpprof__cli_warn("debuginfod: %s: %s; nothing more is asked for",
+                     getenv(URLS),
+                     debuginfod.is_late ? "no answer" : strerror(error));
+}
+
+bool
+cpprof__debuginfod_fetch(void *ctx, enum pprof_wanted_file what,
+                         const char *build_id, char *path, size_t n_path)
+{
+    char *found = NULL;
+    bool fits;
+    int fd;
+
+    (void)ctx;
+    if (!is_ready())
+        return false;
+    debuginfod.build_id = build_id;
+    debuginfod.n_bytes = 0;
+    debuginfod.heard_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    debuginfod.is_late = false;
+    cpprof__progress("asking debuginfod for %.8s", build_id);
+    fd = (what == PPROF_WANTED_BINARY ? debuginfod.find_executable
+                                      : debuginfod.find_debuginfo)(
+        debuginfod.client, (const unsigned char *)build_id, 0, &found);
+    cpprof__progress("reading debug information");
+    if (fd < 0) {
+        note_failure(-fd);
+        return false;
+    }
+    close(fd);
+    fits = found && strlen(found) < n_path;
+    if (fits)
+        strcpy(path, found);
+    free(found);
+    return fits;
+}

@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+"""Symbols that are elsewhere: a stripped program is recorded, and named later by
+a binary that is given (cpprof symbolize -binary=), or by a debuginfod server.
+
+    elsewhere.py CPPROF       TAP
+"""
+import gzip
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+cpprof = os.path.realpath(sys.argv[1])
+checks = []
+
+SOURCE = """
+#include <stdio.h>
+#include <time.h>
+static inline unsigned mix(unsigned x)
+{
+    for (int i = 0; i < 4; i++)
+        x = x * 1664525u + 1013904223u;
+    return x ^ x >> 13;
+}
+__attribute__((noinline, noclone)) static unsigned churn(unsigned n)
+{
+    unsigned s = 1;
+    while (n--)
+        s = mix(s);
+    return s;
+}
+int main(void)
+{
+    unsigned s = 0;
+    for (int i = 0; i < 60; i++)
+        s += churn(1000000 + s % 2);
+    printf("%u\\n", s);
+    return 0;
+}
+"""
+
+
+def check(name, ok, *seen):
+    checks.append(bool(ok))
+    print("%sok %d - %s" % ("" if ok else "not ", len(checks), name))
+    if not ok:
+        for text in seen:
+            print("# " + str(text).replace("\n", "\n# "))
+
+
+def skip(name, why):
+    checks.append(True)
+    print("ok %d - %s # SKIP %s" % (len(checks), name, why))
+
+
+def sh(command):
+    subprocess.run(command, shell=True, check=True)
+
+
+def run(*words, **variables):
+    """Run cpprof: status, stdout, stderr."""
+    environment = dict(os.environ, **variables)
+    done = subprocess.run([cpprof] + list(words), capture_output=True,
+                          check=False, env=environment,
+                          stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def top(*words, **variables):
+    _, out, err = run("top", "-nodefraction=0", *words, **variables)
+    return out.decode(), err
+
+
+def raw(path):
+    return run("-raw", "-symbolize=none", path)[1].decode()
+
+
+def build_id(path):
+    text = subprocess.run(["readelf", "-n", path], capture_output=True,
+                          check=True, text=True).stdout
+    return re.search(r"Build ID: (\w+)", text).group(1)
+
+
+# --- a program without symbols, and where they are ---------------------------
+
+def make_programs():
+    with open("work.c", "w") as file:
+        file.write(SOURCE)
+    sh("gcc -O2 -g -Wl,--build-id=sha1 -o full work.c && "
+       "gcc -O1 -g -Wl,--build-id=sha1 -o other work.c && mkdir run keep && "
+       "strip -o run/work full && mv full keep/work && "
+       "objcopy --only-keep-debug keep/work work.debug && rm work.c")
+
+
+def symbolize():
+    status, _, err = run("symbolize", "p.pb.gz", "-binary=keep/work",
+                         "-o=named.pb.gz")
+    text = raw("named.pb.gz")
+    check("symbolize: succeeds", status == 0, err)
+    check("symbolize: functions", " churn " in text and " main " in text, text)
+    check("symbolize: inlined functions", " mix " in text, text)
+    check("symbolize: lines", re.search(r"churn .*work\.c:\d+", text), text)
+    check("symbolize: nothing stands in, used or not",
+          b"work+0x" not in gzip.open("named.pb.gz").read())
+    check("symbolize: the mapping has functions, files, lines, inlines",
+          re.search(r"/run/work \w+ \[FN\]\[FL\]\[LN\]\[IN\]", text), text)
+    check("symbolize: the mapping names what ran",
+          "%s/run/work" % os.getcwd() in text, text)
+    _, out, _ = run("symbolize", "-binary=keep/work", "p.pb.gz")
+    check("symbolize: without -o, on standard output",
+          out[:2] == b"\x1f\x8b", out[:20])
+    run("symbolize", "-binary=work.debug", "-output=debug.pb.gz", "p.pb.gz")
+    text = raw("debug.pb.gz")
+    check("symbolize: by a debug file", re.search(r"mix .*work\.c:\d+", text),
+          text)
+    status, out, err = run("symbolize", "-binary=other", "-o=no.pb.gz",
+                           "p.pb.gz")
+    check("another build: refused in one line",
+          status == 2 and err.count("\n") == 1 and "build ID" in err and
+          build_id("other")[:16] in err, err)
+    check("another build: nothing is written", not os.path.exists("no.pb.gz"))
+    os.makedirs("same")
+    shutil.copy("other", "same/work")
+    status, out, err = run("symbolize", "-binary=same/work", "p.pb.gz")
+    check("another build of that name: both build ids are told",
+          status == 2 and build_id("other")[:16] in err and
+          build_id("keep/work")[:16] in err, err)
+    status, out, err = run("symbolize", "-binary=nowhere", "p.pb.gz")
+    check("no such binary: says so",
+          status == 2 and "nowhere" in err and err.count("\n") == 1, err)
+    out, err = top("-binary=keep/work", "p.pb.gz")
+    check("-binary: for a report, too", " churn" in out, out, err)
+
+
+def symbolize_functions_to_lines():
+    """What has functions alone gets lines, too."""
+    run("symbolize", "-symbolize=fastlocal", "-binary=keep/work",
+        "-o=fast.pb.gz", "p.pb.gz")
+    text = raw("fast.pb.gz")
+    check("fastlocal: functions", " churn" in text and "work.c:" not in text,
+          text)
+    run("symbolize", "-binary=keep/work", "-o=lines.pb.gz", "fast.pb.gz")
+    text = raw("lines.pb.gz")
+    check("symbolize: adds lines and inlined functions to functions",
+          re.search(r"mix .*work\.c:\d+", text), text)
+
+
+def search_path():
+    os.makedirs("path/" + build_id("keep/work"))
+    shutil.copy("keep/work", "path/%s/work" % build_id("keep/work"))
+    run("symbolize", "-o=found.pb.gz", "p.pb.gz",
+        PPROF_BINARY_PATH=os.path.abspath("path"))
+    text = raw("found.pb.gz")
+    check("symbolize: by build id from PPROF_BINARY_PATH",
+          re.search(r"mix .*work\.c:\d+", text), text)
+
+
+def pprof():
+    if not shutil.which("go"):
+        skip("go tool pprof", "no go")
+        return
+    words = ["go", "tool", "pprof", "-top"]
+
+    def names(*more):
+        return subprocess.run(words + list(more), capture_output=True,
+                              check=False, text=True).stdout
+
+    check("go tool pprof has stand-ins from the stripped program",
+          "work+0x" in names("p.pb.gz"), names("p.pb.gz"))
+    check("go tool pprof has names from the unstripped twin",
+          " churn" in names("keep/work", "p.pb.gz"),
+          names("keep/work", "p.pb.gz"))
+    check("go tool pprof reads what symbolize wrote",
+          " churn" in names("-symbolize=none", "named.pb.gz"))
+
+
+# --- the hint ----------------------------------------------------------------
+
+def hint():
+    out, err = top("p.pb.gz")
+    check("hint: tells the file, once, below the table",
+          re.fullmatch(r"cpprof: \d+% of the samples are in work, which is "
+                       r"stripped: -binary=FILE with its symbols, or "
+                       r"-debuginfod\n", err), err)
+    check("hint: not in the table", "stripped" not in out, out)
+    err = run("-top", "p.pb.gz")[2]
+    check("hint: not below -top, which is pprof's", err == "", err)
+    err = top("named.pb.gz")[1]
+    check("hint: not where all have names", err == "", err)
+
+
+def hint_of_a_package():
+    """A library that dpkg knows, without symbols."""
+    if not shutil.which("xz") or not shutil.which("dpkg"):
+        skip("hint: names the package", "no xz, or no dpkg")
+        return
+    with open("random", "wb") as file:
+        file.write(os.urandom(4000000))
+    run("record", "-F", "500", "-o", "xz.pb.gz", "--", "xz", "-k", "-1",
+        "random")
+    out, err = top("xz.pb.gz")
+    if "liblzma" in out and "+0x" not in out:
+        skip("hint: names the package", "liblzma has symbols here")
+        return
+    check("hint: names the package", "liblzma5-dbgsym, or -debuginfod" in err,
+          err, out)
+
+
+# --- debuginfod --------------------------------------------------------------
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """/buildid/ID/debuginfo of `files`, whose values are bytes, a status, or
+    how many seconds to be silent."""
+    files = {}
+    asked = []
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        found = self.files.get(self.path, 404)
+        if isinstance(found, float):
+            time.sleep(found)
+            return
+        self.send_response(200 if isinstance(found, bytes) else found)
+        body = found if isinstance(found, bytes) else b"no"
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def debuginfod():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = "http://127.0.0.1:%d" % server.server_port
+    n_caches = [0]
+    path = "/buildid/%s/" % build_id("keep/work")
+
+    def cache():
+        n_caches[0] += 1
+        return dict(DEBUGINFOD_CACHE_PATH=os.path.abspath(
+            "cache%d" % n_caches[0]))
+
+    def serve(**files):
+        Server.files = {path + name: value for name, value in files.items()}
+        Server.asked.clear()
+
+    debug = open("work.debug", "rb").read()
+    serve(debuginfo=debug)
+    _, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
+    if "libdebuginfod" in err:
+        skip("debuginfod", "no libdebuginfod1")
+        return
+    serve(debuginfo=debug)
+    top("p.pb.gz", **cache())
+    check("debuginfod: nobody is asked unless the user asks",
+          not Server.asked, Server.asked)
+
+    kept = cache()
+    out, err = top("-debuginfod=" + url, "p.pb.gz", **kept)
+    check("debuginfod: names", " churn" in out and err == "", out, err)
+    check("debuginfod: asked for the debug file alone",
+          Server.asked.count(path + "debuginfo") == 1 and
+          path + "executable" not in Server.asked, Server.asked)
+    serve()
+    out, _ = top("p.pb.gz", DEBUGINFOD_URLS=url, **kept)
+    check("debuginfod: from its cache the next time, by DEBUGINFOD_URLS",
+          " churn" in out and path + "debuginfo" not in Server.asked, out,
+          Server.asked)
+    out, _ = top("-debuginfod=false", "p.pb.gz", DEBUGINFOD_URLS=url, **cache())
+    check("debuginfod: not with -debuginfod=false",
+          "work+0x" in out and not Server.asked, Server.asked)
+    status, _, err = run("top", "-debuginfod", "p.pb.gz")
+    check("debuginfod: no server is known: says what to do",
+          status == 2 and "-debuginfod=URL" in err, err)
+
+    os.rename("run/work", "gone")
+    serve(debuginfo=debug)
+    out, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
+    check("debuginfod: the program is not here",
+          " churn" in out, out, err)
+    serve(executable=open("gone", "rb").read())
+    run("record", "-symbolize=none", "-o", "bare.pb.gz", "--", "./gone")
+    out, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
+    check("debuginfod: the debug file is asked for, then the binary",
+          [p for p in Server.asked if p.startswith(path)] ==
+          [path + "debuginfo", path + "executable"], Server.asked)
+    os.rename("gone", "run/work")
+
+    for name, answer in [("404", 404), ("an error of the server", 500),
+                         ("no ELF file", b"<html>"),
+                         ("another build", open("other", "rb").read()),
+                         ("cut off", debug[:len(debug) // 2])]:
+        serve(debuginfo=answer)
+        out, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
+        check("debuginfod: %s: a report all the same" % name,
+              "work+0x" in out and "churn" not in out, out, err)
+    for name, where in [("a server that is silent", url),
+                        ("nobody there", "http://127.0.0.1:1")]:
+        serve(debuginfo=30.0)
+        begin = time.monotonic()
+        out, err = top("-debuginfod=" + where, "p.pb.gz",
+                       DEBUGINFOD_TIMEOUT="1", **cache())
+        check("debuginfod: %s: given up, and told" % name,
+              "work+0x" in out and "nothing more is asked for" in err and
+              time.monotonic() - begin < 10, err, time.monotonic() - begin)
+
+    serve(debuginfo=debug)
+    environment = "/proc/self/environ"
+    status, out, err = run("record", "-debuginfod=" + url, "-o", "r.pb.gz",
+                           "--", "run/work", **cache())
+    text = raw("r.pb.gz")
+    check("record: fetches at its end", re.search(r"mix .*work\.c:\d+", text),
+          text, err)
+    _, out, _ = run("record", "-debuginfod=" + url, "-o", "e.pb.gz", "--",
+                    "cat", environment, **cache())
+    check("record: the command does not learn of it",
+          b"DEBUGINFOD_URLS" not in out, out)
+    server.shutdown()
+
+
+def main():
+    if not shutil.which("gcc") or not shutil.which("readelf"):
+        skip("everything", "no gcc or binutils")
+        print("1..1")
+        return 0
+    folder = tempfile.mkdtemp(prefix="cpprof-elsewhere-")
+    os.chdir(folder)
+    os.environ["HOME"] = folder
+    os.environ["XDG_RUNTIME_DIR"] = folder
+    for name in ("DEBUGINFOD_URLS", "PPROF_BINARY_PATH", "LD_PRELOAD",
+                 "CPPROF"):
+        os.environ.pop(name, None)
+    try:
+        make_programs()
+        run("record", "-F", "1000", "-o", "p.pb.gz", "--", "run/work")
+        symbolize()
+        symbolize_functions_to_lines()
+        search_path()
+        pprof()
+        hint()
+        hint_of_a_package()
+        debuginfod()
+    finally:
+        os.chdir("/")
+        shutil.rmtree(folder, ignore_errors=True)
+    print("1..%d" % len(checks))
+    return 0 if all(checks) else 1
+
+
+sys.exit(main())
