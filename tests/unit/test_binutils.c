@@ -55,7 +55,7 @@ remove_tool(const char *name)
 }
 
 static bool
-is(struct cpprof__slice slice, const char *text)
+is(struct cpprof__text slice, const char *text)
 {
     return slice.n == strlen(text) && memcmp(slice.at, text, slice.n) == 0;
 }

@@ -91,3 +91,38 @@ cpprof__re2_matches(const struct cpprof__re2 *re2, const char *text, size_t n,
         return false;
     }
 }
+
+static const RE2 &
+made(cpprof__pattern *pattern)
+{
+    cpprof__re2 *there = __atomic_load_n(&pattern->made, __ATOMIC_ACQUIRE);
+
+    if (there)
+        return there->expression;
+    std::unique_ptr<cpprof__re2> mine(
+        new cpprof__re2{{pattern->expression, RE2::Latin1}});
+    if (__atomic_compare_exchange_n(&pattern->made, &there, mine.get(), false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        there = mine.release();
+    return there->expression;
+}
+
+bool
+cpprof__pattern_find(cpprof__pattern *pattern, cpprof__text text,
+                     cpprof__text *found, size_t n_found, bool *failed)
+{
+    re2::StringPiece groups[8];
+
+    try {
+        if (!made(pattern).Match(re2::StringPiece(text.at, text.n), 0, text.n,
+                                 RE2::UNANCHORED, groups,
+                                 static_cast<int>(n_found)))
+            return false;
+    } catch (const std::bad_alloc &) {
+        *failed = true;
+        return false;
+    }
+    for (size_t i = 0; i < n_found; i++)
+        found[i] = {groups[i].data() ? groups[i].data() : "", groups[i].size()};
+    return true;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RE2, which is written in C++, for C. No exception leaves it.
+ * RE2, which is written in C++, for C. No exception leaves it. Expressions come
+ * from users (regexp.h), or are ours: those by which the reference reads lines.
  */
 #ifndef PROFILE_RE2_H
 #define PROFILE_RE2_H
@@ -34,6 +35,30 @@ cpprof__re2_free(struct cpprof__re2 *re2);
 bool
 cpprof__re2_matches(const struct cpprof__re2 *re2, const char *text, size_t n,
                     bool *failed);
+
+/* ------------------------------------------------------ lines of text ---- */
+
+/* A slice of a text, not terminated. */
+struct cpprof__text {
+    const char *at;
+    size_t n;
+};
+
+/* An expression of ours over bytes. It is made at its first use, by any thread,
+ * and kept. */
+struct cpprof__pattern {
+    const char *expression;
+    struct cpprof__re2 *made; /* NULL: not yet */
+};
+
+/*
+ * Find the first match in a text: found[0] is all of it, the others its groups,
+ * empty where they took no part; at most 8. *failed is set, and never cleared,
+ * when out of memory.
+ */
+bool
+cpprof__pattern_find(struct cpprof__pattern *pattern, struct cpprof__text text,
+                     struct cpprof__text *found, size_t n_found, bool *failed);
 
 #ifdef __cplusplus
 }

@@ -63,31 +63,6 @@ read_attributes(struct cpprof__rows *rows, struct contention *c)
     return true;
 }
 
-struct row {
-    struct cpprof__text cycles, count, stack;
-};
-
-/* (\d+) *(\d+) @([ x0-9a-f]*) beginning with these digits. Two numbers need
- * nothing between them: the last digit of one will do. */
-static bool
-match_row(struct cpprof__text at, void *out)
-{
-    struct row *row = out;
-
-    row->cycles = cpprof__take_digits(&at);
-    if (row->cycles.n > 1 && cpprof__begins(at, " @")) {
-        row->count = row->cycles;
-        cpprof__skip(&row->count, --row->cycles.n);
-    } else {
-        cpprof__take_spaces(&at);
-        row->count = cpprof__take_digits(&at);
-    }
-    if (!row->cycles.n || !row->count.n || !cpprof__take(&at, " @"))
-        return false;
-    row->stack = cpprof__take_while(&at, cpprof__is_of_stack);
-    return true;
-}
-
 /* From what was sampled to what happened, and from cycles to nanoseconds. */
 static void
 unsample(const struct contention *c, int64_t *count, int64_t *cycles)
@@ -104,19 +79,19 @@ unsample(const struct contention *c, int64_t *count, int64_t *cycles)
 
 static enum cpprof_status
 add_row(struct cpprof__rows *rows, const struct contention *c,
-        const struct row *row, struct cpprof_error *error)
+        const struct cpprof__text *row, struct cpprof_error *error)
 {
     static const char prefix[] = "malformed sample: ";
     struct cpprof__text line = cpprof__trim(rows->line);
     enum cpprof_status status;
     int64_t values[2];
 
-    status = cpprof__read_int(row->cycles, 10, &values[1], prefix, line, error);
+    status = cpprof__read_int(row[1], 10, &values[1], prefix, line, error);
     if (status == CPPROF_OK)
-        status =
-            cpprof__read_int(row->count, 10, &values[0], prefix, line, error);
+        status = cpprof__read_int(row[2], 10, &values[0], prefix, line, error);
     if (status == CPPROF_OK)
-        status = cpprof__rows_stack(rows, row->stack, line, error);
+        status = cpprof__rows_stack(rows, cpprof__stack_behind(line, row[0]),
+                                    line, error);
     if (status != CPPROF_OK)
         return status;
     unsample(c, &values[0], &values[1]);
@@ -129,19 +104,21 @@ static enum cpprof_status
 read_rows(struct cpprof__rows *rows, const struct contention *c,
           bool *recognized, struct cpprof_error *error)
 {
+    static struct cpprof__pattern pattern = {"(\\d+) *(\\d+) @", NULL};
     enum cpprof_status status = CPPROF_OK;
 
     do {
         struct cpprof__text line = cpprof__trim(rows->line);
-        struct row row;
+        struct cpprof__text row[3];
 
         if (cpprof__begins(line, "---"))
             break;
         if (cpprof__is_space_or_comment(line))
             continue;
-        *recognized = cpprof__find_row(line, match_row, &row);
+        *recognized =
+            cpprof__pattern_find(&pattern, line, row, 3, &rows->maker.failed);
         if (*recognized)
-            status = add_row(rows, c, &row, error);
+            status = add_row(rows, c, row, error);
     } while (*recognized && status == CPPROF_OK && cpprof__rows_next(rows));
     return status;
 }

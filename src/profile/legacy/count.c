@@ -16,47 +16,20 @@
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
 
-/* \S, for which a vertical tab is no space */
-static bool
-is_of_name(char c)
-{
-    return c != ' ' && c != '\t' && c != '\n' && c != '\f' && c != '\r';
-}
-
-/* \A(\S+) profile: total \d+\z */
-static bool
-read_header(struct cpprof__text line, struct cpprof__text *name)
-{
-    *name = cpprof__take_while(&line, is_of_name);
-    return name->n && cpprof__take(&line, " profile: total ") &&
-           cpprof__take_digits(&line).n && line.n == 0;
-}
-
-/* \A(\d+) @(( 0x[0-9a-f]+)+)\z */
-static bool
-match_row(struct cpprof__text at, struct cpprof__text *count,
-          struct cpprof__text *stack)
-{
-    *count = cpprof__take_digits(&at);
-    if (count->n == 0 || !cpprof__take(&at, " @"))
-        return false;
-    *stack = at;
-    while (cpprof__take(&at, " 0x"))
-        if (cpprof__take_while(&at, cpprof__is_hex_digit).n == 0)
-            return false;
-    return stack->n && at.n == 0;
-}
+static struct cpprof__pattern header = {"^(\\S+) profile: total \\d+$", NULL};
+static struct cpprof__pattern row = {"^(\\d+) @((?: 0x[0-9a-f]+)+)$", NULL};
 
 /* Where the reference gives no reason, neither does this. */
 static enum cpprof_status
 read_row(struct cpprof__rows *rows, struct cpprof_error *error)
 {
-    struct cpprof__text count, stack;
+    struct cpprof__text found[3];
     int64_t value;
 
-    if (!match_row(rows->line, &count, &stack) ||
-        cpprof__parse_int(count, 0, &value) ||
-        cpprof__rows_stack(rows, stack, rows->line, NULL) != CPPROF_OK)
+    if (!cpprof__pattern_find(&row, rows->line, found, 3,
+                              &rows->maker.failed) ||
+        cpprof__parse_int(found[1], 0, &value) ||
+        cpprof__rows_stack(rows, found[2], rows->line, NULL) != CPPROF_OK)
         return cpprof__fail(error, CPPROF_BAD_DATA, 0,
                             "malformed profile format");
     cpprof__rows_sample(rows, CPPROF__STACK_RETURN, &value);
@@ -82,14 +55,15 @@ cpprof__read_count(struct cpprof__rows *rows, bool *recognized,
                    struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
-    struct cpprof__text name;
+    struct cpprof__text found[2];
 
     while (cpprof__rows_next(rows) && cpprof__is_space_or_comment(rows->line))
         ;
-    if (!read_header(rows->line, &name))
+    if (!cpprof__pattern_find(&header, rows->line, found, 2,
+                              &rows->maker.failed))
         return CPPROF_OK;
     *recognized = true;
-    make_type(&rows->maker, name);
+    make_type(&rows->maker, found[1]);
     while (status == CPPROF_OK && cpprof__rows_next(rows)) {
         if (cpprof__is_space_or_comment(rows->line))
             continue;

@@ -19,7 +19,17 @@
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
 
-enum field { IN_USE_COUNT, IN_USE_BYTES, ALLOC_COUNT, ALLOC_BYTES, N_FIELDS };
+/* Also the groups of the expressions. */
+enum field { IN_USE_COUNT = 1, IN_USE_BYTES, ALLOC_COUNT, ALLOC_BYTES };
+
+#define FIELDS(in_use) in_use ": *" in_use " *\\[ *(\\d+): *(\\d+) *\\]"
+#define HEADER         "heap profile: *" FIELDS("(\\d+)")
+
+static struct cpprof__pattern heap_header = {
+    HEADER " *@ *(heap[_a-z0-9]*)/?(\\d*)", NULL};
+static struct cpprof__pattern plain_header = {
+    HEADER " @ (?:growth|fragmentation)", NULL};
+static struct cpprof__pattern row_pattern = {FIELDS("(-?\\d+)") " @", NULL};
 
 struct heap {
     int64_t period;
@@ -28,83 +38,7 @@ struct heap {
     uint32_t bytes_key;
 };
 
-/* ---------------------------------------------------------- patterns ---- */
-
-static bool
-is_number(struct cpprof__text text)
-{
-    return text.n && cpprof__is_digit(text.at[text.n - 1]);
-}
-
-/* The rest behind the first two numbers: " *\[ *(\d+): *(\d+) *\]" */
-static bool
-take_brackets(struct cpprof__text *at, struct cpprof__text *fields)
-{
-    cpprof__take_spaces(at);
-    if (!cpprof__take(at, "["))
-        return false;
-    cpprof__take_spaces(at);
-    fields[ALLOC_COUNT] = cpprof__take_digits(at);
-    if (!is_number(fields[ALLOC_COUNT]) || !cpprof__take(at, ":"))
-        return false;
-    cpprof__take_spaces(at);
-    fields[ALLOC_BYTES] = cpprof__take_digits(at);
-    cpprof__take_spaces(at);
-    return is_number(fields[ALLOC_BYTES]) && cpprof__take(at, "]");
-}
-
-/* (-?\d+): *(-?\d+) *\[ *(\d+): *(\d+) *\] */
-static bool
-take_fields(struct cpprof__text *at, struct cpprof__text *fields)
-{
-    fields[IN_USE_COUNT] = cpprof__take_signed(at);
-    if (!is_number(fields[IN_USE_COUNT]) || !cpprof__take(at, ":"))
-        return false;
-    cpprof__take_spaces(at);
-    fields[IN_USE_BYTES] = cpprof__take_signed(at);
-    return is_number(fields[IN_USE_BYTES]) && take_brackets(at, fields);
-}
-
 /* ------------------------------------------------------------ header ---- */
-
-/* Behind "heap profile:" the fields, then what follows the bracket. */
-static bool
-take_header(struct cpprof__text *at, struct cpprof__text *fields)
-{
-    cpprof__take_spaces(at);
-    if (!at->n || at->at[0] == '-' || !take_fields(at, fields))
-        return false;
-    return fields[IN_USE_BYTES].at[0] != '-';
-}
-
-/* Find a header whose kind, behind '@', is accepted. */
-static bool
-find_header(struct cpprof__text line,
-            bool (*accept)(struct cpprof__text kind,
-                           const struct cpprof__text *fields, void *out),
-            void *out)
-{
-    static const char word[] = "heap profile:";
-    struct cpprof__text fields[N_FIELDS];
-    const char *found;
-
-    while ((found = memmem(line.at, line.n, word, sizeof word - 1))) {
-        struct cpprof__text at;
-
-        cpprof__skip(&line, (size_t)(found - line.at) + sizeof word - 1);
-        at = line;
-        if (take_header(&at, fields) && accept(at, fields, out))
-            return true;
-    }
-    return false;
-}
-
-/* heap[_a-z0-9]* */
-static bool
-is_of_kind(char c)
-{
-    return c == '_' || (c >= 'a' && c <= 'z') || cpprof__is_digit(c);
-}
 
 /* A number of objects or bytes in the brackets that says something new. */
 static bool
@@ -116,95 +50,51 @@ differs(struct cpprof__text alloc, struct cpprof__text in_use)
     return !is_same && !cpprof__is_text(alloc, "0");
 }
 
-struct heap_kind {
-    struct cpprof__text name, period;
-    bool has_alloc;
-};
-
-/* " *@ *(heap[_a-z0-9]*)/?(\d*)" */
 static bool
-accept_heap(struct cpprof__text at, const struct cpprof__text *fields,
-            void *out)
+understand_kind(const struct cpprof__text *header, struct heap *h)
 {
-    struct heap_kind *kind = out;
-
-    cpprof__take_spaces(&at);
-    if (!cpprof__take(&at, "@"))
-        return false;
-    cpprof__take_spaces(&at);
-    if (!cpprof__begins(at, "heap"))
-        return false;
-    kind->name = cpprof__take_while(&at, is_of_kind);
-    cpprof__take(&at, "/");
-    kind->period = cpprof__take_digits(&at);
-    kind->has_alloc = differs(fields[ALLOC_COUNT], fields[IN_USE_COUNT]) ||
-                      differs(fields[ALLOC_BYTES], fields[IN_USE_BYTES]);
-    return true;
-}
-
-static bool
-accept_plain(struct cpprof__text at, const struct cpprof__text *fields,
-             void *out)
-{
-    (void)fields;
-    (void)out;
-    return cpprof__begins(at, " @ growth") ||
-           cpprof__begins(at, " @ fragmentation");
-}
-
-static bool
-understand_kind(const struct heap_kind *kind, struct heap *h)
-{
-    bool is_v2 = cpprof__is_text(kind->name, "heap_v2") ||
-                 cpprof__is_text(kind->name, "heapz_v2");
+    struct cpprof__text name = header[5], period = header[6];
+    bool is_v2 =
+        cpprof__is_text(name, "heap_v2") || cpprof__is_text(name, "heapz_v2");
 
     h->period = 0;
-    if (kind->period.n && cpprof__parse_int(kind->period, 10, &h->period))
+    if (period.n && cpprof__parse_int(period, 10, &h->period))
         return false;
-    h->has_alloc = kind->has_alloc;
+    h->has_alloc = differs(header[ALLOC_COUNT], header[IN_USE_COUNT]) ||
+                   differs(header[ALLOC_BYTES], header[IN_USE_BYTES]);
     h->is_sampled = true;
     if (is_v2)
         return true;
-    if (cpprof__is_text(kind->name, "heap")) {
+    if (cpprof__is_text(name, "heap")) {
         h->period /= 2; /* an old habit of tcmalloc, which Go took over */
         return true;
     }
     h->period = 1;
     h->is_sampled = false;
-    return cpprof__is_text(kind->name, "heapprofile");
+    return cpprof__is_text(name, "heapprofile");
 }
 
 static bool
-read_header(struct cpprof__text line, struct heap *h)
+read_header(struct cpprof__rows *rows, struct heap *h)
 {
-    struct heap_kind kind;
+    struct cpprof__text found[7];
 
-    if (find_header(line, accept_heap, &kind))
-        return understand_kind(&kind, h);
+    if (cpprof__pattern_find(&heap_header, rows->line, found, 7,
+                             &rows->maker.failed))
+        return understand_kind(found, h);
     *h = (struct heap){.period = 1};
-    return find_header(line, accept_plain, NULL);
+    return cpprof__pattern_find(&plain_header, rows->line, found, 0,
+                                &rows->maker.failed);
 }
 
 /* -------------------------------------------------------------- rows ---- */
 
 struct row {
     struct cpprof__text line;
-    struct cpprof__text fields[N_FIELDS];
+    struct cpprof__text fields[5];
     struct cpprof__text stack;
     int64_t block_bytes; /* the mean size of an object */
 };
-
-/* The fields, and the addresses behind them. */
-static bool
-match_row(struct cpprof__text at, void *out)
-{
-    struct row *row = out;
-
-    if (!take_fields(&at, row->fields) || !cpprof__take(&at, " @"))
-        return false;
-    row->stack = cpprof__take_while(&at, cpprof__is_of_stack);
-    return true;
-}
 
 /* Objects and bytes, the fields `first` and the next. */
 static enum cpprof_status
@@ -280,10 +170,12 @@ read_row(struct cpprof__rows *rows, const struct heap *h,
     enum cpprof_status status = CPPROF_OK;
     int64_t values[4], *in_use = h->has_alloc ? values + 2 : values;
 
-    if (!cpprof__find_row(line, match_row, &row))
+    if (!cpprof__pattern_find(&row_pattern, line, row.fields, 5,
+                              &rows->maker.failed))
         return cpprof__fail(
             error, CPPROF_BAD_DATA, 0,
             "unexpected number of sample values: got 0, want 6");
+    row.stack = cpprof__stack_behind(line, row.fields[0]);
     if (h->has_alloc)
         status = read_pair(h, &row, ALLOC_COUNT, values, error);
     if (status == CPPROF_OK)
@@ -307,7 +199,7 @@ cpprof__read_heap(struct cpprof__rows *rows, bool *recognized,
     struct cpprof__text line;
     struct heap h;
 
-    if (!cpprof__rows_next(rows) || !read_header(rows->line, &h))
+    if (!cpprof__rows_next(rows) || !read_header(rows, &h))
         return CPPROF_OK;
     *recognized = true;
     h.bytes_key = cpprof__make_heap_types(&rows->maker, h.has_alloc, h.period);

@@ -52,32 +52,6 @@ put_back(struct cpprof__rows *rows)
 
 /* -------------------------------------------------------- attributes ---- */
 
-/* [\w ] */
-static bool
-is_of_attribute(char c)
-{
-    return c == ' ' || c == '_' || cpprof__is_digit(c) ||
-           (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-/* ([\w ]+)=([\w ]+), the first in the line. */
-static bool
-find_attribute(struct cpprof__text line, struct cpprof__text *key,
-               struct cpprof__text *value)
-{
-    while (line.n) {
-        *key = cpprof__take_while(&line, is_of_attribute);
-        if (key->n && cpprof__take(&line, "=")) {
-            *value = cpprof__take_while(&line, is_of_attribute);
-            if (value->n)
-                return true;
-        } else if (line.n) {
-            cpprof__skip(&line, 1);
-        }
-    }
-    return false;
-}
-
 static void
 make_types(struct cpprof__maker *m, const struct java *j,
            struct cpprof__text unit)
@@ -131,59 +105,41 @@ static enum cpprof_status
 read_attributes(struct cpprof__rows *rows, const struct java *j,
                 bool *recognized, struct cpprof_error *error)
 {
+    static struct cpprof__pattern attribute = {"([\\w ]+)=([\\w ]+)", NULL};
     enum cpprof_status status = CPPROF_OK;
-    struct cpprof__text key, value;
+    struct cpprof__text found[3];
 
     while (*recognized && status == CPPROF_OK && next_whole_line(rows)) {
         struct cpprof__text line = cpprof__trim(rows->line);
 
         if (line.n == 0)
             continue;
-        if (!find_attribute(line, &key, &value)) {
+        if (!cpprof__pattern_find(&attribute, line, found, 3,
+                                  &rows->maker.failed)) {
             put_back(rows);
             break;
         }
-        *recognized = read_attribute(rows, j, cpprof__trim(key),
-                                     cpprof__trim(value), &status, error);
+        *recognized = read_attribute(rows, j, cpprof__trim(found[1]),
+                                     cpprof__trim(found[2]), &status, error);
     }
     return status;
 }
 
 /* -------------------------------------------------------------- rows ---- */
 
-struct row {
-    struct cpprof__text line;
-    struct cpprof__text sum, count; /* in the order of the file */
-    struct cpprof__text stack;
-};
-
-/* " *(\d+) +(\d+) +@ +([ x0-9a-f]*)" beginning with these digits */
-static bool
-match_row(struct cpprof__text at, void *out)
-{
-    struct row *row = out;
-
-    row->sum = cpprof__take_digits(&at);
-    if (!row->sum.n || !cpprof__take_spaces(&at))
-        return false;
-    row->count = cpprof__take_digits(&at);
-    if (!row->count.n || !cpprof__take_spaces(&at) || !cpprof__take(&at, "@") ||
-        !cpprof__take_spaces(&at))
-        return false;
-    row->stack = cpprof__take_while(&at, cpprof__is_of_stack);
-    return true;
-}
+/* What a sum and a count are of, in the order of the file. */
+static struct cpprof__pattern row_pattern = {"(\\d+) +(\\d+) +@ +", NULL};
 
 static enum cpprof_status
 unsample_heap(struct cpprof__rows *rows, const struct java *j,
-              const struct row *row, int64_t *values,
+              struct cpprof__text line, int64_t *values,
               struct cpprof_error *error)
 {
     if (values[0] == 0)
         return cpprof__fail(error, CPPROF_BAD_DATA, 0,
                             "parsing sample %.*s: second value must be "
                             "non-zero",
-                            cpprof__print_n(row->line), row->line.at);
+                            cpprof__print_n(line), line.at);
     cpprof__make_number(&rows->maker, j->bytes_key, values[1] / values[0], 0);
     cpprof__scale_heap_sample(&values[0], &values[1], HEAP_RATE);
     return CPPROF_OK;
@@ -199,22 +155,22 @@ unsample_contention(int64_t period, int64_t *values)
 }
 
 static enum cpprof_status
-add_row(struct cpprof__rows *rows, const struct java *j, const struct row *row,
-        struct cpprof_error *error)
+add_row(struct cpprof__rows *rows, const struct java *j,
+        const struct cpprof__text *row, struct cpprof_error *error)
 {
     static const char prefix[] = "parsing sample ";
+    struct cpprof__text line = cpprof__trim(rows->line);
     enum cpprof_status status;
     int64_t values[2];
 
-    status = cpprof__rows_stack(rows, row->stack, row->line, error);
+    status = cpprof__rows_stack(rows, cpprof__stack_behind(line, row[0]), line,
+                                error);
     if (status == CPPROF_OK)
-        status = cpprof__read_int(row->count, 0, &values[0], prefix, row->line,
-                                  error);
+        status = cpprof__read_int(row[2], 0, &values[0], prefix, line, error);
     if (status == CPPROF_OK)
-        status =
-            cpprof__read_int(row->sum, 0, &values[1], prefix, row->line, error);
+        status = cpprof__read_int(row[1], 0, &values[1], prefix, line, error);
     if (status == CPPROF_OK && j->is_heap)
-        status = unsample_heap(rows, j, row, values, error);
+        status = unsample_heap(rows, j, line, values, error);
     if (status != CPPROF_OK)
         return status;
     if (!j->is_heap)
@@ -230,15 +186,16 @@ read_rows(struct cpprof__rows *rows, const struct java *j,
     enum cpprof_status status = CPPROF_OK;
 
     while (status == CPPROF_OK && next_whole_line(rows)) {
-        struct row row = {.line = cpprof__trim(rows->line)};
+        struct cpprof__text line = cpprof__trim(rows->line), row[3];
 
-        if (row.line.n == 0)
+        if (line.n == 0)
             continue;
-        if (!cpprof__find_row(row.line, match_row, &row)) {
+        if (!cpprof__pattern_find(&row_pattern, line, row, 3,
+                                  &rows->maker.failed)) {
             put_back(rows);
             break;
         }
-        status = add_row(rows, j, &row, error);
+        status = add_row(rows, j, row, error);
     }
     return status;
 }

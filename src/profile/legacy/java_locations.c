@@ -96,48 +96,6 @@ set_line(struct cpprof__maker *m, struct pprof_location *l,
     l->n_lines = !m->failed;
 }
 
-/* \s */
-static bool
-is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\f' || c == '\r';
-}
-
-/* ^(.*)\s+\((.*)\)$ with the last parenthesis in front of `limit` */
-static bool
-split_parenthesis(struct cpprof__text text, size_t limit,
-                  struct cpprof__text *name, struct cpprof__text *inner)
-{
-    size_t open = limit;
-
-    if (text.n == 0 || text.at[text.n - 1] != ')')
-        return false;
-    while (open-- > 1)
-        if (text.at[open] == '(' && is_space(text.at[open - 1])) {
-            *name = (struct cpprof__text){text.at, open - 1};
-            *inner =
-                (struct cpprof__text){text.at + open + 1, text.n - open - 2};
-            return true;
-        }
-    return false;
-}
-
-/* Where ":(-?[[:digit:]]+)\)$" begins, or 0. */
-static size_t
-line_number_at(struct cpprof__text text)
-{
-    size_t n = text.n, end = n ? n - 1 : 0;
-
-    if (n == 0 || text.at[end] != ')')
-        return 0;
-    for (n = end; n && cpprof__is_digit(text.at[n - 1]); n--)
-        ;
-    if (n == end)
-        return 0;
-    n -= n && text.at[n - 1] == '-';
-    return n && text.at[n - 1] == ':' ? n - 1 : 0;
-}
-
 struct named {
     struct cpprof__text function, file;
     int64_t line;
@@ -145,22 +103,22 @@ struct named {
 
 /* "function (file:line)", "function (path/of/library)", or only a name. */
 static struct named
-read_name(struct cpprof__text text)
+read_name(struct cpprof__text text, bool *failed)
 {
+    static struct cpprof__pattern with_line = {"^(.*)\\s+\\((.+):(-?\\d+)\\)$",
+                                               NULL};
+    static struct cpprof__pattern with_path = {"^(.*)\\s+\\((.*)\\)$", NULL};
     struct named named = {.function = text, .file = {"", 0}};
-    size_t colon = line_number_at(text);
-    struct cpprof__text inner;
+    struct cpprof__text found[4];
 
-    if (colon > 1 &&
-        split_parenthesis(text, colon - 1, &named.function, &inner)) {
-        size_t file_n = (size_t)(text.at + colon - inner.at);
-
-        named.file = (struct cpprof__text){inner.at, file_n};
-        cpprof__skip(&inner, file_n + 1);
-        if (cpprof__parse_int(inner, 10, &named.line) || named.line < 0)
+    if (cpprof__pattern_find(&with_line, text, found, 4, failed)) {
+        named = (struct named){.function = found[1], .file = found[2]};
+        if (cpprof__parse_int(found[3], 10, &named.line) || named.line < 0)
             named.line = 0;
-    } else if (split_parenthesis(text, text.n, &named.function, &inner)) {
-        named.file.at = cpprof__path_base(inner.at, inner.n, &named.file.n);
+    } else if (cpprof__pattern_find(&with_path, text, found, 3, failed)) {
+        named.function = found[1];
+        named.file.at =
+            cpprof__path_base(found[2].at, found[2].n, &named.file.n);
     } else if (cpprof__contains(text, "generated stub/JIT")) {
         named.function = (struct cpprof__text){"STUB", 4};
     }
@@ -171,29 +129,28 @@ static enum cpprof_status
 read_location(struct table *t, struct cpprof__text line,
               struct cpprof_error *error)
 {
+    static struct cpprof__pattern pattern = {"^0x([[:xdigit:]]+)\\s+(.*)",
+                                             NULL};
     struct wanted wanted = {.p = t->maker.p};
-    struct cpprof__text at = line, hex;
+    struct cpprof__text found[3];
     struct named named;
     const char *wrong;
-    uint32_t found, function;
+    uint32_t location, function;
 
-    if (!cpprof__take(&at, "0x"))
+    if (!cpprof__pattern_find(&pattern, line, found, 3, &t->maker.failed))
         return CPPROF_OK;
-    hex = cpprof__take_while(&at, cpprof__is_xdigit);
-    if (hex.n == 0 || cpprof__take_while(&at, is_space).n == 0)
-        return CPPROF_OK;
-    wrong = cpprof__parse_uint(hex, 16, &wanted.address);
+    wrong = cpprof__parse_uint(found[1], 16, &wanted.address);
     if (wrong)
-        return cpprof__fail_number("parsing sample ", line, "ParseUint", hex,
-                                   wrong, error);
-    found = cpprof__index_find(&t->locations, cpprof__hash_u64(wanted.address),
-                               has_address, &wanted);
-    if (found == CPPROF__INDEX_NONE)
+        return cpprof__fail_number("parsing sample ", line, "ParseUint",
+                                   found[1], wrong, error);
+    location = cpprof__index_find(
+        &t->locations, cpprof__hash_u64(wanted.address), has_address, &wanted);
+    if (location == CPPROF__INDEX_NONE)
         return CPPROF_OK;
-    named = read_name(at);
+    named = read_name(found[2], &t->maker.failed);
     function = function_of(t, named.function, named.file);
     if (!t->maker.failed)
-        set_line(&t->maker, &t->maker.p->locations.at[found],
+        set_line(&t->maker, &t->maker.p->locations.at[location],
                  (struct pprof_line){.line = named.line, .function = function});
     return CPPROF_OK;
 }

@@ -40,40 +40,37 @@ bad_line(struct cpprof__text line, struct cpprof_error *error)
                         cpprof__print_n(line), line.at);
 }
 
-/* A number, behind blanks. */
-static bool
-take_number(struct cpprof__text *at, int64_t *value)
-{
-    cpprof__take_spaces(at);
-    return !cpprof__parse_int(cpprof__take_digits(at), 10, value);
-}
-
 /* "t*: 1: 2 [3: 4]" */
 static bool
-take_counts(struct cpprof__text at, int64_t *counts)
+read_counts(struct dump *d, int64_t *counts)
 {
-    if (!cpprof__take(&at, "t*:") || !take_number(&at, &counts[IN_USE_COUNT]) ||
-        !cpprof__take(&at, ":") || !take_number(&at, &counts[IN_USE_BYTES]))
+    static struct cpprof__pattern pattern = {
+        "^t\\*: *(\\d+): *(\\d+) *\\[ *(\\d+): *(\\d+)\\]$", NULL};
+    struct cpprof__text found[1 + N_FIELDS];
+    int i;
+
+    if (!cpprof__pattern_find(&pattern, cpprof__trim(d->rows->line), found,
+                              1 + N_FIELDS, &d->rows->maker.failed))
         return false;
-    cpprof__take_spaces(&at);
-    return cpprof__take(&at, "[") && take_number(&at, &counts[ALLOC_COUNT]) &&
-           cpprof__take(&at, ":") && take_number(&at, &counts[ALLOC_BYTES]) &&
-           cpprof__take(&at, "]") && !at.n;
+    for (i = 0; i < N_FIELDS; i++)
+        if (cpprof__parse_int(found[1 + i], 10, &counts[i]))
+            return false;
+    return true;
 }
 
 /* "heap_v2/N", and the counts of the whole program behind it. */
 static bool
 read_head(struct dump *d)
 {
-    struct cpprof__text line;
+    static struct cpprof__pattern pattern = {"^heap_v2/ *(\\d+)$", NULL};
+    struct cpprof__text found[2];
     int64_t counts[N_FIELDS];
 
-    if (!cpprof__rows_next(d->rows))
-        return false;
-    line = cpprof__trim(d->rows->line);
-    if (!cpprof__take(&line, "heap_v2/") || !take_number(&line, &d->period) ||
-        line.n || !cpprof__rows_next(d->rows) ||
-        !take_counts(cpprof__trim(d->rows->line), counts))
+    if (!cpprof__rows_next(d->rows) ||
+        !cpprof__pattern_find(&pattern, cpprof__trim(d->rows->line), found, 2,
+                              &d->rows->maker.failed) ||
+        cpprof__parse_int(found[1], 10, &d->period) ||
+        !cpprof__rows_next(d->rows) || !read_counts(d, counts))
         return false;
     d->has_alloc = counts[ALLOC_COUNT] || counts[ALLOC_BYTES];
     return true;
@@ -115,9 +112,8 @@ read_stack(struct dump *d, struct cpprof__text line, struct cpprof_error *error)
         return status;
     if (!cpprof__rows_next(d->rows))
         return bad_line(line, error);
-    line = cpprof__trim(d->rows->line);
-    if (!take_counts(line, counts))
-        return bad_line(line, error);
+    if (!read_counts(d, counts))
+        return bad_line(cpprof__trim(d->rows->line), error);
     add_sample(d, counts);
     return CPPROF_OK;
 }

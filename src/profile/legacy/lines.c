@@ -72,17 +72,17 @@ cpprof__is_maps_sentinel(struct cpprof__text line)
            cpprof__contains(line, "MAPPED_LIBRARIES:");
 }
 
-bool
-cpprof__find_row(struct cpprof__text line,
-                 bool (*match)(struct cpprof__text at, void *row), void *row)
+static bool
+is_of_stack(char c)
 {
-    while (line.n) {
-        if (match(line, row))
-            return true;
-        if (cpprof__take_digits(&line).n == 0)
-            cpprof__skip(&line, 1);
-    }
-    return false;
+    return c == ' ' || c == 'x' || cpprof__is_hex_digit(c);
+}
+
+struct cpprof__text
+cpprof__stack_behind(struct cpprof__text line, struct cpprof__text match)
+{
+    cpprof__skip(&line, (size_t)(match.at + match.n - line.at));
+    return cpprof__take_while(&line, is_of_stack);
 }
 
 bool

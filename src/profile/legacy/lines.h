@@ -2,23 +2,18 @@
 /*
  * Lines of text, and what is in them, as the legacy formats have them.
  *
- * The scanners take a line apart from the front: each call removes what it
- * recognizes from the text and returns it. Where the reference searches a line
- * for a regular expression, the caller tries every start position.
+ * Where the reference matches a line with a regular expression, so do we
+ * (profile/filter/re2.h). The scanners are for what is simpler: each call
+ * removes what it recognizes from the front of the text and returns it.
  */
 #ifndef PROFILE_LEGACY_LINES_H
 #define PROFILE_LEGACY_LINES_H
 
 #include "base/array.h"
+#include "profile/filter/re2.h"
 
 #include <stdint.h>
 #include <string.h>
-
-/* A slice of the input, not terminated. */
-struct cpprof__text {
-    const char *at;
-    size_t n;
-};
 
 struct cpprof__legacy_lines {
     const char *next, *end;
@@ -138,24 +133,16 @@ cpprof__take_spaces(struct cpprof__text *text)
     return n != 0;
 }
 
-/* [ x0-9a-f]*: what the addresses of a stack are written with. */
-static inline bool
-cpprof__is_of_stack(char c)
-{
-    return c == ' ' || c == 'x' || cpprof__is_hex_digit(c);
-}
+/* What stands behind a match in a line, as far as it is [ x0-9a-f]*, with which
+ * the addresses of a stack are written. */
+struct cpprof__text
+cpprof__stack_behind(struct cpprof__text line, struct cpprof__text match);
 
 static inline bool
 cpprof__is_text(struct cpprof__text text, const char *word)
 {
     return text.n == strlen(word) && memcmp(text.at, word, text.n) == 0;
 }
-
-/* Search a line for a row: match() is asked at every place at which one may
- * begin, which is not in the middle of a number. */
-bool
-cpprof__find_row(struct cpprof__text line,
-                 bool (*match)(struct cpprof__text at, void *row), void *row);
 
 /*
  * All "0x..." numbers of a text, in lower-case digits, appended. False, with

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scanners for the lines of a memory map, one for each of the reference's two
- * regular expressions:
- *
- *     range   \s*(0x)?(X+)[\s-]?\s*(0x)?(X+):?
- *     proc    range (\s+([-rwxp]+))? (\s+(X+))? \s+X+:X+ \s+[0-9]+ (\s+(\S+))?
- *     brief   range (\s+([-rwxp]+))? (\s+(\S+))? (\s+\(@(X+)\))? (\s+(X+))?
- *
- * anchored in front only. They are as lenient as that: two hexadecimal digits
- * are a mapping. What is no mapping may be an attribute, "name=value", and
- * replaces $name in the lines below it.
+ * The lines of a memory map, as the reference's two regular expressions read
+ * them, which are anchored in front only: two hexadecimal digits are a mapping.
+ * What is no mapping may be an attribute, "name=value", and replaces $name in
+ * the lines below it.
  */
 #include "profile/legacy/maps.h"
 
@@ -37,148 +31,34 @@ struct maps {
     struct cpprof__buffer texts; /* of the attributes */
     CPPROF__ARRAY(struct attribute) attributes;
     size_t work;
+    bool failed; /* out of memory while matching */
 };
-
-/* ---------------------------------------------------------- scanning ---- */
-
-static bool
-is_permission(char c)
-{
-    return c == '-' || c == 'r' || c == 'w' || c == 'x' || c == 'p';
-}
-
-/* \s: no vertical tab. */
-static bool
-is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r';
-}
-
-static bool
-is_not_space(char c)
-{
-    return !is_space(c);
-}
-
-/* \s+ and then the characters of a class; nothing moves if there are none. */
-static struct cpprof__text
-take_word(struct cpprof__text *s, bool (*is)(char))
-{
-    struct cpprof__text ahead = *s, word = {s->at, 0};
-
-    if (cpprof__take_while(&ahead, is_space).n)
-        word = cpprof__take_while(&ahead, is);
-    if (word.n)
-        *s = ahead;
-    return word;
-}
-
-/* (0x)?X+ */
-static struct cpprof__text
-take_hex(struct cpprof__text *s)
-{
-    if (s->n > 2 && cpprof__is_xdigit(s->at[2]))
-        cpprof__take(s, "0x");
-    return cpprof__take_while(s, cpprof__is_xdigit);
-}
 
 struct entry {
     struct cpprof__text start, limit, permissions, offset, file, build_id;
 };
 
-static bool
-take_range(struct cpprof__text *s, struct entry *e)
-{
-    cpprof__take_while(s, is_space);
-    e->start = take_hex(s);
-    if (!e->start.n)
-        return false;
-    cpprof__take(s, "-");
-    cpprof__take_while(s, is_space);
-    e->limit = take_hex(s);
-    cpprof__take(s, ":");
-    return e->limit.n;
-}
-
-/* If no second number follows, the last digit of the first number counts as the
- * second. The reference's expressions match a single number that way. */
-static bool
-split_range(struct cpprof__text *s, struct entry *e)
-{
-    cpprof__take_while(s, is_space);
-    e->start = take_hex(s);
-    if (e->start.n < 2)
-        return false;
-    s->at--;
-    s->n++;
-    e->start.n--;
-    e->limit = take_hex(s);
-    cpprof__take(s, ":");
-    return true;
-}
+#define HEX   "[[:xdigit:]]+"
+#define RANGE "^\\s*(?:0x)?(" HEX ")[\\s-]?\\s*(?:0x)?(" HEX "):?"
+#define FLAGS "(?:\\s+([-rwxp]+))?"
+#define WORD  "(?:\\s+(\\S+))?"
 
 static bool
-proc_tail(struct cpprof__text s, struct entry *e)
+scan_entry(struct maps *m, struct cpprof__text line, struct entry *e)
 {
-    struct cpprof__text ahead;
+    static struct cpprof__pattern proc = {
+        RANGE FLAGS "(?:\\s+(" HEX "))?\\s+" HEX ":" HEX "\\s+\\d+" WORD, NULL};
+    static struct cpprof__pattern brief = {
+        RANGE FLAGS WORD "(?:\\s+\\(@(" HEX ")\\))?(?:\\s+(" HEX "))?", NULL};
+    struct cpprof__text f[7];
 
-    e->permissions = take_word(&s, is_permission);
-    ahead = s;
-    e->offset = take_word(&ahead, cpprof__is_xdigit);
-    if (cpprof__begins(ahead, ":"))
-        e->offset.n = 0; /* the device */
+    if (cpprof__pattern_find(&proc, line, f, 6, &m->failed))
+        *e = (struct entry){f[1], f[2], f[3], f[4], f[5], {"", 0}};
+    else if (cpprof__pattern_find(&brief, line, f, 7, &m->failed))
+        *e = (struct entry){f[1], f[2], f[3], f[5], f[4], f[6]};
     else
-        s = ahead;
-    if (!take_word(&s, cpprof__is_xdigit).n || !cpprof__take(&s, ":") ||
-        !cpprof__take_while(&s, cpprof__is_xdigit).n)
         return false;
-    if (!take_word(&s, cpprof__is_digit).n)
-        return false;
-    e->file = take_word(&s, is_not_space);
-    e->build_id = (struct cpprof__text){"", 0};
     return true;
-}
-
-static void
-brief_tail(struct cpprof__text s, struct entry *e)
-{
-    struct cpprof__text ahead;
-
-    e->permissions = take_word(&s, is_permission);
-    e->file = take_word(&s, is_not_space);
-    ahead = s;
-    e->offset.n = 0;
-    if (cpprof__take_while(&ahead, is_space).n && cpprof__take(&ahead, "(") &&
-        cpprof__take(&ahead, "@")) {
-        e->offset = cpprof__take_while(&ahead, cpprof__is_xdigit);
-        if (e->offset.n && cpprof__take(&ahead, ")"))
-            s = ahead;
-        else
-            e->offset.n = 0;
-    }
-    e->build_id = take_word(&s, cpprof__is_xdigit);
-}
-
-static bool
-scan_entry(struct cpprof__text line, struct entry *e)
-{
-    struct cpprof__text whole = line, split = line;
-    struct entry first = {0}, second = {0};
-    bool is_range = take_range(&whole, &first);
-    bool is_split = split_range(&split, &second);
-
-    if (is_range && proc_tail(whole, &first)) {
-        *e = first;
-        return true;
-    }
-    if (is_split && proc_tail(split, &second)) {
-        *e = second;
-        return true;
-    }
-    *e = is_range ? first : second;
-    if (is_range || is_split)
-        brief_tail(is_range ? whole : split, e);
-    return is_range || is_split;
 }
 
 /* ----------------------------------------------------------- mappings ---- */
@@ -294,19 +174,14 @@ replace(struct maps *m, struct cpprof__text *line)
 
 /* "... file:line] " in front, as glog prints. */
 static struct cpprof__text
-without_log_prefix(struct cpprof__text line)
+without_log_prefix(struct maps *m, struct cpprof__text line)
 {
-    const char *bracket = memchr(line.at, ']', line.n);
-    const char *end = line.at + line.n, *at = bracket;
+    static struct cpprof__pattern prefix = {"^[^\\[\\]]+:[0-9]+\\]\\s", NULL};
+    struct cpprof__text found;
 
-    if (!bracket || bracket + 1 == end || !is_space(bracket[1]))
-        return line;
-    while (at > line.at && cpprof__is_digit(at[-1]))
-        at--;
-    if (at == bracket || at - line.at < 2 || at[-1] != ':' ||
-        memchr(line.at, '[', (size_t)(at - line.at)))
-        return line;
-    return (struct cpprof__text){bracket + 2, (size_t)(end - bracket - 2)};
+    if (cpprof__pattern_find(&prefix, line, &found, 1, &m->failed))
+        cpprof__skip(&line, found.n);
+    return line;
 }
 
 static bool
@@ -315,12 +190,12 @@ read_line(struct maps *m, struct cpprof__text line)
     enum outcome outcome = OUTCOME_NOTHING;
     struct entry entry;
 
-    line = without_log_prefix(line);
+    line = without_log_prefix(m, line);
     if (!replace(m, &line))
         return false;
-    if (scan_entry(line, &entry))
+    if (scan_entry(m, line, &entry))
         outcome = add_mapping(m->p, &entry);
-    if (outcome == OUTCOME_NOTHING)
+    if (outcome == OUTCOME_NOTHING && !m->failed)
         return add_attribute(m, line);
     return outcome == OUTCOME_MAPPING;
 }

@@ -60,23 +60,6 @@ join_adjacent(struct pprof_profile *p)
     p->mappings.n = p->mappings.n ? kept + 1 : 0;
 }
 
-/* [.]so$|[.]so[._][0-9]+ */
-static bool
-is_library(struct cpprof__text file)
-{
-    const char *at = file.at, *end = file.at + file.n;
-
-    while ((at = memmem(at, (size_t)(end - at), ".so", 3))) {
-        at += 3;
-        if (at == end)
-            return true;
-        if (end - at > 1 && (at[0] == '.' || at[0] == '_') && at[1] >= '0' &&
-            at[1] <= '9')
-            return true;
-    }
-    return false;
-}
-
 /* A file name without "(deleted)" and the blanks around it, which may leave
  * nothing. Copies into `room`. */
 static struct cpprof__text
@@ -98,9 +81,12 @@ without_deleted(struct cpprof__text file, char *room)
 }
 
 static bool
-is_program(struct cpprof__text file)
+is_program(struct cpprof__text file, bool *failed)
 {
-    return file.n && file.at[0] != '[' && !is_library(file);
+    static struct cpprof__pattern library = {"[.]so(?:$|[._][0-9])", NULL};
+
+    return file.n && file.at[0] != '[' &&
+           !cpprof__pattern_find(&library, file, NULL, 0, failed);
 }
 
 /* Find the first mapping that may be the program's, or n_mappings if there is
@@ -108,6 +94,7 @@ is_program(struct cpprof__text file)
 static bool
 find_program(const struct pprof_profile *p, size_t *found)
 {
+    bool failed = false;
     char *room = NULL;
     size_t i;
 
@@ -120,12 +107,12 @@ find_program(const struct pprof_profile *p, size_t *found)
         room = malloc(name.n + 1);
         if (!room)
             return false;
-        if (is_program(without_deleted(name, room)))
+        if (is_program(without_deleted(name, room), &failed))
             break;
     }
     free(room);
     *found = i;
-    return true;
+    return !failed;
 }
 
 static void

@@ -19,62 +19,13 @@
  */
 #include "profile/legacy/rows.h"
 
-/* Find a word; the text goes on behind it. */
 static bool
-find_word(struct cpprof__text *text, const char *word)
+is_thread(struct cpprof__rows *rows, struct cpprof__text line)
 {
-    const char *found = memmem(text->at, text->n, word, strlen(word));
+    static struct cpprof__pattern pattern = {
+        "--- Thread [[:xdigit:]]+ \\(name: .*/\\d+\\) stack: ---", NULL};
 
-    if (found)
-        cpprof__skip(text, (size_t)(found - text->at) + strlen(word));
-    return found != NULL;
-}
-
-/* --- threadz \d+ --- */
-static bool
-is_threadz(struct cpprof__text line)
-{
-    while (find_word(&line, "--- threadz ")) {
-        struct cpprof__text at = line;
-
-        if (cpprof__take_digits(&at).n && cpprof__begins(at, " ---"))
-            return true;
-    }
-    return false;
-}
-
-/* /(\d+)\) stack: --- */
-static bool
-has_thread_id(struct cpprof__text line)
-{
-    const char *begin = line.at, *word;
-
-    while (find_word(&line, ") stack: ---")) {
-        word = line.at - strlen(") stack: ---");
-        if (word == begin || !cpprof__is_digit(word[-1]))
-            continue;
-        while (word > begin && cpprof__is_digit(word[-1]))
-            word--;
-        if (word > begin && word[-1] == '/')
-            return true;
-    }
-    return false;
-}
-
-/* --- Thread ([[:xdigit:]]+) \(name: (.*)/(\d+)\) stack: --- */
-static bool
-is_thread(struct cpprof__text line)
-{
-    while (find_word(&line, "--- Thread ")) {
-        struct cpprof__text at = line;
-
-        /* If the rest of the line does not contain the word, neither does any
-         * part of it. */
-        if (cpprof__take_while(&at, cpprof__is_xdigit).n &&
-            cpprof__take(&at, " (name: "))
-            return has_thread_id(at);
-    }
-    return false;
+    return cpprof__pattern_find(&pattern, line, NULL, 0, &rows->maker.failed);
 }
 
 /*
@@ -124,7 +75,7 @@ read_threads(struct cpprof__rows *rows, struct cpprof__text line,
 
     while (status == CPPROF_OK && !cpprof__is_maps_sentinel(line) &&
            !cpprof__begins(line, "---- no stack trace for")) {
-        *recognized = is_thread(line);
+        *recognized = is_thread(rows, line);
         if (!*recognized)
             return CPPROF_OK;
         status = read_stack(rows, &line, error);
@@ -158,11 +109,13 @@ drop_double_leaves(struct pprof_profile *p)
 static bool
 read_header(struct cpprof__rows *rows, struct cpprof__text *line)
 {
+    static struct cpprof__pattern threadz = {"--- threadz \\d+ ---", NULL};
+
     while (cpprof__rows_next(rows) && cpprof__is_space_or_comment(rows->line))
         ;
     *line = rows->line;
-    if (!is_threadz(*line))
-        return is_thread(*line);
+    if (!cpprof__pattern_find(&threadz, *line, NULL, 0, &rows->maker.failed))
+        return is_thread(rows, *line);
     while (cpprof__rows_next(rows)) {
         *line = rows->line;
         if (cpprof__is_maps_sentinel(*line) || cpprof__begins(*line, "-"))

@@ -19,6 +19,7 @@
 #include "profile/change/change.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,37 +33,29 @@
 
 /* ----------------------------------------------------------------- lines -- */
 
-static struct cpprof__slice
+static struct cpprof__text
 trim(const char *at, const char *end)
 {
     while (at < end && isspace((unsigned char)*at))
         at++;
     while (at < end && isspace((unsigned char)end[-1]))
         end--;
-    return (struct cpprof__slice){at, (size_t)(end - at)};
+    return (struct cpprof__text){at, (size_t)(end - at)};
 }
 
-/* How many hexadecimal digits it begins with; their value, if it fits. */
-static size_t
-hex(struct cpprof__slice line, uint64_t *value)
+/* The hexadecimal digits of a match, which something else follows; false when
+ * they do not fit. */
+static bool
+hex(struct cpprof__text digits, uint64_t *value)
 {
-    size_t i;
-
-    *value = 0;
-    for (i = 0; i < line.n && isxdigit((unsigned char)line.at[i]); i++) {
-        int digit = tolower((unsigned char)line.at[i]);
-
-        if (*value >> 60)
-            return 0;
-        *value = *value << 4 |
-                 (uint64_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
-    }
-    return i;
+    errno = 0;
+    *value = strtoull(digits.at, NULL, 16);
+    return !errno;
 }
 
 /* Take the next line, without the blanks at its ends; false at the end. */
 static bool
-next_line(struct cpprof__slice *rest, struct cpprof__slice *line)
+next_line(struct cpprof__text *rest, struct cpprof__text *line)
 {
     const char *end, *line_end;
 
@@ -82,9 +75,9 @@ struct reader {
     struct cpprof__object_symbols *symbols;
     struct cpprof__regexp *matching;
     uint64_t address;
-    CPPROF__ARRAY(struct cpprof__slice) names; /* of the group */
-    struct cpprof__buffer name;                /* for demangling */
-    uint64_t start;                            /* of the group */
+    CPPROF__ARRAY(struct cpprof__text) names; /* of the group */
+    struct cpprof__buffer name;               /* for demangling */
+    uint64_t start;                           /* of the group */
     bool failed;
 };
 
@@ -111,7 +104,7 @@ add_symbol(struct reader *r, uint64_t end, size_t n_names)
 
 /* Does it match demangled in any way? The text is in r->name then. */
 static bool
-matches_demangled(struct reader *r, struct cpprof__slice name)
+matches_demangled(struct reader *r, struct cpprof__text name)
 {
     static const enum pprof_demangle modes[] = {
         PPROF_DEMANGLE_FULL, PPROF_DEMANGLE_TEMPLATES, PPROF_DEMANGLE_SHORT};
@@ -151,12 +144,12 @@ end_group(struct reader *r, uint64_t end)
         return;
     }
     for (i = 0; i < r->names.n && !r->failed; i++) {
-        struct cpprof__slice name = r->names.at[i];
+        struct cpprof__text name = r->names.at[i];
 
         if (!cpprof__regexp_matches(r->matching, name.at, name.n)) {
             if (!matches_demangled(r, name))
                 continue;
-            name = (struct cpprof__slice){(char *)r->name.data, r->name.n};
+            name = (struct cpprof__text){(char *)r->name.data, r->name.n};
         }
         add_symbol(r, end, 1);
         r->failed |= !add_name(r->symbols, name.at, name.n);
@@ -165,15 +158,16 @@ end_group(struct reader *r, uint64_t end)
 }
 
 static void
-add_symbol_line(struct reader *r, struct cpprof__slice line)
+add_symbol_line(struct reader *r, struct cpprof__text line)
 {
-    struct cpprof__slice *slot;
-    uint64_t address;
-    size_t n = hex(line, &address);
-
     /* "0000000000401126 T main" */
-    if (!n || line.n - n < 4 || !isspace((unsigned char)line.at[n]) ||
-        !isspace((unsigned char)line.at[n + 2]))
+    static struct cpprof__pattern pattern = {"^([[:xdigit:]]+)\\s.\\s(.+)",
+                                             NULL};
+    struct cpprof__text *slot, found[3];
+    uint64_t address;
+
+    if (!cpprof__pattern_find(&pattern, line, found, 3, &r->failed) ||
+        !hex(found[1], &address))
         return;
     if (address != r->start) {
         end_group(r, address - 1);
@@ -182,7 +176,7 @@ add_symbol_line(struct reader *r, struct cpprof__slice line)
     }
     slot = CPPROF__ARRAY_ADD(&r->names);
     if (slot)
-        *slot = trim(line.at + n + 3, line.at + line.n);
+        *slot = trim(found[2].at, found[2].at + found[2].n);
     else
         r->failed = true;
 }
@@ -222,11 +216,11 @@ cpprof__object_symbols_add(struct cpprof__object_symbols *symbols,
         .symbols = symbols, .matching = matching, .address = address};
     struct cpprof__buffer out = {0};
     enum cpprof_status status = run_nm(tools, path, "-n", &out, error);
-    struct cpprof__slice rest, line;
+    struct cpprof__text rest, line;
 
     if (status == CPPROF_OK && !out.n)
         status = run_nm(tools, path, "-nD", &out, error);
-    rest = (struct cpprof__slice){(char *)out.data, out.n};
+    rest = (struct cpprof__text){(char *)out.data, out.n};
     while (status == CPPROF_OK && !r.failed && next_line(&rest, &line))
         add_symbol_line(&r, line);
     if (status == CPPROF_OK)
@@ -250,96 +244,70 @@ cpprof__object_symbols_free(struct cpprof__object_symbols *symbols)
 
 /* The function, file and line that hold for the next instruction. */
 struct where {
-    struct cpprof__slice function, file;
+    struct cpprof__text function, file;
     int64_t line;
 };
 
-/* ^\s*([[:xdigit:]]+):\s+(.*) */
 static bool
-is_instruction(struct cpprof__slice line, struct cpprof__instruction *i)
+is_instruction(struct cpprof__text line, struct cpprof__instruction *i,
+               bool *failed)
 {
-    size_t n = hex(line, &i->address), k;
+    static struct cpprof__pattern pattern = {"^([[:xdigit:]]+):\\s+(.*)", NULL};
+    struct cpprof__text found[3];
 
-    if (!n || n + 1 >= line.n || line.at[n] != ':' ||
-        !isspace((unsigned char)line.at[n + 1]))
+    if (!cpprof__pattern_find(&pattern, line, found, 3, failed) ||
+        !hex(found[1], &i->address))
         return false;
-    for (k = n + 1; k < line.n && isspace((unsigned char)line.at[k]); k++)
-        ;
-    i->text = (struct cpprof__slice){line.at + k, line.n - k};
+    i->text = found[2];
     return true;
 }
 
-/* ;?\s? at the front of a line. */
-static size_t
-prefix(struct cpprof__slice line)
-{
-    size_t n = line.n && *line.at == ';';
-
-    return n + (n < line.n && isspace((unsigned char)line.at[n]));
-}
-
-/* ^;?\s?(.*):([0-9]+): the last colon before a digit. A number of more than 32
- * bits says nothing. */
+/* A line number of more than 32 bits says nothing. */
 static bool
-is_location(struct cpprof__slice line, struct where *where)
+is_location(struct cpprof__text line, struct where *where, bool *failed)
 {
-    size_t begin = prefix(line), k = line.n, i;
-    int64_t number = 0;
+    static struct cpprof__pattern pattern = {"^;?\\s?(.*):(\\d+)", NULL};
+    struct cpprof__text found[3];
+    uint64_t number;
 
-    while (k > begin && !(line.at[k - 1] == ':' && k < line.n &&
-                          isdigit((unsigned char)line.at[k])))
-        k--;
-    if (k == begin)
+    if (!cpprof__pattern_find(&pattern, line, found, 3, failed))
         return false;
-    for (i = k; i < line.n && isdigit((unsigned char)line.at[i]); i++) {
-        number = number * 10 + (line.at[i] - '0');
-        if (number > UINT32_MAX)
-            return true;
+    number = strtoull(found[2].at, NULL, 10);
+    if (number <= UINT32_MAX) {
+        where->file = found[1];
+        where->line = (int64_t)number;
     }
-    where->file = (struct cpprof__slice){line.at + begin, k - 1 - begin};
-    where->line = number;
     return true;
 }
 
-/* ^;?\s?(\S.*)\(\): and, else, ^([[:xdigit:]]+)?\s?(.*): but that digits are no
- * address where no blank follows: the B of "Box<int>::spin(int):". */
+/* Digits in front are no address where no blank follows them: the B of
+ * "Box<int>::spin(int):". */
 static bool
-is_function(struct cpprof__slice line, struct where *where)
+is_function(struct cpprof__text line, struct where *where, bool *failed)
 {
-    size_t begin = prefix(line), end;
-    uint64_t address;
+    static struct cpprof__pattern plain = {"^;?\\s?(\\S.*)\\(\\):", NULL};
+    static struct cpprof__pattern any = {"^(?:[[:xdigit:]]+\\s)?(.*):", NULL};
+    struct cpprof__text found[2];
 
-    for (end = line.n; end >= begin + 4; end--)
-        if (memcmp(line.at + end - 3, "():", 3) == 0 &&
-            !isspace((unsigned char)line.at[begin])) {
-            where->function =
-                (struct cpprof__slice){line.at + begin, end - 3 - begin};
-            return true;
-        }
-    begin = hex(line, &address);
-    if (begin < line.n && isspace((unsigned char)line.at[begin]))
-        begin++;
-    else
-        begin = 0;
-    for (end = line.n; end > begin; end--)
-        if (line.at[end - 1] == ':') {
-            where->function =
-                (struct cpprof__slice){line.at + begin, end - 1 - begin};
-            return true;
-        }
-    return false;
+    if (!cpprof__pattern_find(&plain, line, found, 2, failed) &&
+        !cpprof__pattern_find(&any, line, found, 2, failed))
+        return false;
+    where->function = found[1];
+    return true;
 }
 
 static bool
-add_line(struct cpprof__disassembly *d, struct cpprof__slice line,
+add_line(struct cpprof__disassembly *d, struct cpprof__text line,
          struct where *where)
 {
     struct cpprof__instruction i, *slot;
+    bool failed = false;
 
-    if (!is_instruction(line, &i)) {
-        if (!is_location(line, where) && !is_function(line, where))
+    if (!is_instruction(line, &i, &failed)) {
+        if (!is_location(line, where, &failed) &&
+            !is_function(line, where, &failed))
             *where = (struct where){{"", 0}, {"", 0}, 0};
-        return true;
+        return !failed;
     }
     i.function = where->function;
     i.file = where->file;
@@ -432,7 +400,7 @@ cpprof__disassemble(struct cpprof__disassembly *d,
                     struct cpprof_error *error)
 {
     struct where where = {{"", 0}, {"", 0}, 0};
-    struct cpprof__slice rest, line;
+    struct cpprof__text rest, line;
     struct cpprof__buffer file = {0};
     enum cpprof_status status = find(what->objdump, what->tools, error);
 
@@ -443,7 +411,7 @@ cpprof__disassemble(struct cpprof__disassembly *d,
         status = cpprof__fail_nomem(error);
     else
         status = run(d, what, (char *)file.data, error);
-    rest = (struct cpprof__slice){(char *)d->output.data, d->output.n};
+    rest = (struct cpprof__text){(char *)d->output.data, d->output.n};
     while (status == CPPROF_OK && next_line(&rest, &line))
         if (!add_line(d, line, &where))
             status = cpprof__fail_nomem(error);

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/buffer.h"
+#include "profile/filter/re2.h"
 #include "profile/filter/regexp.h"
 #include <cpprof/status.h>
 
@@ -43,15 +44,10 @@ cpprof__object_symbols_free(struct cpprof__object_symbols *symbols);
 
 /* ------------------------------------------------------ instructions ---- */
 
-struct cpprof__slice {
-    const char *at;
-    size_t n;
-};
-
 struct cpprof__instruction {
     uint64_t address;
-    struct cpprof__slice text;
-    struct cpprof__slice function, file; /* empty where they are not known */
+    struct cpprof__text text;
+    struct cpprof__text function, file; /* empty where they are not known */
     int64_t line;
 };
 

@@ -236,12 +236,12 @@ find_routines(struct disasm *d)
 /* An instruction with the values of its nodes. */
 struct annotated {
     int64_t flat, flat_div, cum, cum_div;
-    struct cpprof__slice function, file;
+    struct cpprof__text function, file;
     int64_t line;
 };
 
-static struct cpprof__slice
-base_of(struct cpprof__slice path)
+static struct cpprof__text
+base_of(struct cpprof__text path)
 {
     if (path.n)
         path.at = cpprof__path_base(path.at, path.n, &path.n);
@@ -260,17 +260,17 @@ add_node(const struct disasm *d, struct annotated *a,
     a->cum = cpprof__add(a->cum, n->cum);
     a->cum_div = cpprof__add(a->cum_div, n->cum_div);
     if (!a->file.n)
-        a->file = base_of((struct cpprof__slice){
+        a->file = base_of((struct cpprof__text){
             cpprof__strings_text(s, n->file), cpprof__strings_n(s, n->file)});
     if (!a->line)
         a->line = n->line;
     if (!a->function.n)
-        a->function = (struct cpprof__slice){cpprof__strings_text(s, n->name),
-                                             cpprof__strings_n(s, n->name)};
+        a->function = (struct cpprof__text){cpprof__strings_text(s, n->name),
+                                            cpprof__strings_n(s, n->name)};
 }
 
 static bool
-same(struct cpprof__slice a, struct cpprof__slice b)
+same(struct cpprof__text a, struct cpprof__text b)
 {
     return a.n == b.n && (!a.n || memcmp(a.at, b.at, a.n) == 0);
 }

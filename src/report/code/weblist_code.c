@@ -315,7 +315,7 @@ find_frames(struct maker *m, const struct range *r,
     size_t n, i;
 
     if (m->lookup.no_library) {
-        struct cpprof__slice f = in->function;
+        struct cpprof__text f = in->function;
 
         frames->function = intern(m, f.at, f.n);
         frames->file = intern(m, in->file.at, in->file.n);

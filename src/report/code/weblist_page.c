@@ -221,7 +221,7 @@ sum(const struct cpprof__weblist *w, size_t first, size_t end, int64_t *flat,
 }
 
 static void
-print_line(struct cpprof__weblist *w, int64_t line, struct cpprof__slice text,
+print_line(struct cpprof__weblist *w, int64_t line, struct cpprof__text text,
            size_t first, size_t end)
 {
     struct cpprof__buffer *out = &w->r->out;
@@ -254,7 +254,7 @@ print_line(struct cpprof__weblist *w, int64_t line, struct cpprof__slice text,
 /* The text of a line, or what stands for it. */
 static bool
 line_text(struct cpprof__weblist *w, uint32_t file, int64_t line, bool has_code,
-          struct cpprof__slice *text)
+          struct cpprof__text *text)
 {
     static const char none[] = "<instructions with unknown line numbers>";
 
@@ -274,7 +274,7 @@ print_piece(struct cpprof__weblist *w, const struct piece *p)
     uint32_t file = w->shown.at[p->first].file;
     struct cpprof__buffer *out = &w->r->out;
     size_t at = p->first, end;
-    struct cpprof__slice text;
+    struct cpprof__text text;
     int64_t line;
 
     cpprof__buffer_printf(out, "<h2>");
