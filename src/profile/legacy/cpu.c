@@ -12,8 +12,6 @@
  *
  * Source: profile/legacy_profile.go parseCPU, legacy_java_profile.go.
  */
-#include "base/hash.h"
-#include "base/status.h"
 #include "profile/legacy/maps.h"
 #include "profile/legacy/rows.h"
 
@@ -70,74 +68,11 @@ read_word(struct words *w)
     return word;
 }
 
-/* ------------------------------------------- locations by their address ----
- */
-
 struct reader {
-    struct pprof_profile *p;
+    struct cpprof__rows *rows;
     struct words words;
     bool is_java;
-    /* Open addressing; at most half of the slots are in use. An index would
-     * look at the location for each frame: here it is one slot. */
-    struct slot {
-        uint64_t address;
-        uint32_t location; /* PPROF_NONE: empty */
-    } * slots;
-    size_t n_slots; /* 0 or a power of two */
 };
-
-static struct slot *
-find_slot(const struct reader *r, uint64_t address)
-{
-    size_t mask = r->n_slots - 1;
-    size_t i = cpprof__hash_u64(address) & mask;
-
-    while (r->slots[i].location != PPROF_NONE && r->slots[i].address != address)
-        i = (i + 1) & mask;
-    return &r->slots[i];
-}
-
-static bool
-grow_slots(struct reader *r)
-{
-    size_t n = r->n_slots ? 2 * r->n_slots : 1024, i;
-    struct slot *slots = malloc(n * sizeof *slots);
-
-    if (!slots)
-        return false;
-    memset(slots, 0xff, n * sizeof *slots);
-    free(r->slots);
-    r->slots = slots;
-    r->n_slots = n;
-    for (i = 0; i < r->p->locations.n; i++) {
-        uint64_t address = r->p->locations.at[i].address;
-
-        *find_slot(r, address) = (struct slot){address, (uint32_t)i};
-    }
-    return true;
-}
-
-/* The location of an address, or PPROF_NONE. */
-static uint32_t
-location_of(struct reader *r, uint64_t address)
-{
-    struct pprof_location *l;
-    struct slot *slot;
-
-    if (r->p->locations.n >= r->n_slots / 2 && !grow_slots(r))
-        return PPROF_NONE;
-    slot = find_slot(r, address);
-    if (slot->location != PPROF_NONE)
-        return slot->location;
-    if (r->p->locations.n == PPROF_NONE ||
-        !(l = CPPROF__ARRAY_ADD(&r->p->locations)))
-        return PPROF_NONE;
-    slot->address = address;
-    slot->location = (uint32_t)r->p->locations.n - 1;
-    *l = (struct pprof_location){
-        .id = r->p->locations.n, .address = address, .mapping = PPROF_NONE};
-    return slot->location;
-}
 
 /* ------------------------------------------------------------ samples ---- */
 
@@ -145,37 +80,29 @@ enum record {
     RECORD_SAMPLE,
     RECORD_END,
     RECORD_BAD,
-    RECORD_NO_MEMORY,
 };
 
+/* Words that are missing at the end count as 0. */
 static enum record
 add_sample(struct reader *r, uint64_t count, uint64_t n)
 {
-    struct pprof_profile *p = r->p;
-    struct cpprof__sample *s;
-    int64_t *values;
-    uint64_t i;
+    struct cpprof__rows *rows = r->rows;
+    int64_t values[2] = {
+        (int64_t)count,
+        (int64_t)(count * (uint64_t)rows->p->info.period),
+    };
 
-    if (!CPPROF__ARRAY_ROOM(&p->frames, n) ||
-        !CPPROF__ARRAY_ROOM(&p->values, 2))
-        return RECORD_NO_MEMORY;
-    s = CPPROF__ARRAY_ADD(&p->samples);
-    if (!s)
-        return RECORD_NO_MEMORY;
-    *s = (struct cpprof__sample){p->frames.n, (uint32_t)n, 0};
-    values = p->values.at + p->values.n;
-    values[0] = (int64_t)count;
-    values[1] = (int64_t)(count * (uint64_t)p->info.period);
-    p->values.n += 2;
-    for (i = 0; i < n; i++) {
-        /* Words that are missing at the end count as 0. */
-        uint64_t address = read_word(&r->words) - (i && !r->is_java);
-        uint32_t location = location_of(r, address);
+    for (; n > 0; n--) {
+        uint64_t *added = CPPROF__ARRAY_ADD(&rows->stack.list);
 
-        if (location == PPROF_NONE)
-            return RECORD_NO_MEMORY;
-        p->frames.at[p->frames.n++] = location;
+        if (!added) {
+            rows->maker.failed = true;
+            return RECORD_END;
+        }
+        *added = read_word(&r->words);
     }
+    cpprof__rows_sample(
+        rows, r->is_java ? CPPROF__STACK_EXACT : CPPROF__STACK_CALLER, values);
     return RECORD_SAMPLE;
 }
 
@@ -199,7 +126,8 @@ read_records(struct reader *r)
 {
     enum record record = RECORD_SAMPLE;
 
-    while (record == RECORD_SAMPLE && bytes_left(&r->words))
+    while (record == RECORD_SAMPLE && bytes_left(&r->words) &&
+           !r->rows->maker.failed)
         record = read_record(r);
     return record == RECORD_SAMPLE ? RECORD_END : record;
 }
@@ -269,24 +197,6 @@ drop_handler_frames(struct pprof_profile *p)
     }
 }
 
-/* The leaf again, because the unwinder started there; one lower, as if it were
- * a return address. */
-static void
-drop_second_leaves(struct pprof_profile *p)
-{
-    size_t i;
-
-    for (i = 0; i < p->samples.n; i++) {
-        const struct cpprof__sample *s = &p->samples.at[i];
-        uint32_t second = second_frame(p, i);
-
-        if (second != PPROF_NONE &&
-            p->locations.at[p->frames.at[s->first_frame]].address ==
-                p->locations.at[second].address + 1)
-            drop_second_frame(p, i);
-    }
-}
-
 /* ---------------------------------------------------------- the reader ---- */
 
 static bool
@@ -329,19 +239,20 @@ finish(struct reader *r, struct cpprof_error *error)
 {
     struct cpprof__legacy_lines lines = {(const char *)r->words.next,
                                          (const char *)r->words.end};
+    struct pprof_profile *p = r->rows->p;
     enum cpprof_status status;
     size_t i;
 
     if (r->is_java) {
-        status = cpprof__read_java_locations(&lines, r->p, error);
-        for (i = 0; i < r->p->locations.n; i++)
-            r->p->locations.at[i].address = 0;
+        status = cpprof__read_java_locations(&lines, p, error);
+        for (i = 0; i < p->locations.n; i++)
+            p->locations.at[i].address = 0;
         return status;
     }
-    drop_handler_frames(r->p);
-    status = cpprof__read_maps(&lines, r->p, error);
+    drop_handler_frames(p);
+    status = cpprof__read_maps(&lines, p, error);
     if (status == CPPROF_OK)
-        drop_second_leaves(r->p);
+        cpprof__drop_double_leaves(p);
     return status;
 }
 
@@ -350,7 +261,7 @@ cpprof__read_cpu(struct cpprof__rows *rows, bool *recognized,
                  struct cpprof_error *error)
 {
     struct cpprof__maker *m = &rows->maker;
-    struct reader r = {.p = rows->p};
+    struct reader r = {.rows = rows};
     enum record end;
     uint64_t period_us;
 
@@ -361,10 +272,7 @@ cpprof__read_cpu(struct cpprof__rows *rows, bool *recognized,
     cpprof__make_sample_type(m, "cpu", "nanoseconds");
     cpprof__make_period(m, "cpu", "nanoseconds",
                         (int64_t)(period_us * UINT64_C(1000)));
-    end = m->failed ? RECORD_NO_MEMORY : read_records(&r);
-    free(r.slots);
+    end = read_records(&r);
     *recognized = end != RECORD_BAD;
-    if (end == RECORD_NO_MEMORY)
-        return cpprof__fail_nomem(error);
-    return end == RECORD_END ? finish(&r, error) : CPPROF_OK;
+    return *recognized && !m->failed ? finish(&r, error) : CPPROF_OK;
 }

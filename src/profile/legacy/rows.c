@@ -101,6 +101,23 @@ cpprof__rows_end(struct cpprof__rows *rows, struct cpprof_error *error)
     return cpprof__read_sections(&rows->lines, rows->line, rows->p, error);
 }
 
+void
+cpprof__drop_double_leaves(struct pprof_profile *p)
+{
+    size_t i;
+
+    for (i = 0; i < p->samples.n; i++) {
+        struct cpprof__sample *s = &p->samples.at[i];
+        uint32_t *frames = p->frames.at + s->first_frame;
+
+        if (s->n_frames < 2 || p->locations.at[frames[0]].address !=
+                                   p->locations.at[frames[1]].address + 1)
+            continue;
+        s->n_frames--;
+        memmove(frames + 1, frames + 2, (s->n_frames - 1) * sizeof *frames);
+    }
+}
+
 uint32_t
 cpprof__make_heap_types(struct cpprof__maker *m, bool has_alloc, int64_t period)
 {

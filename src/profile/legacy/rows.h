@@ -47,6 +47,12 @@ cpprof__rows_sample(struct cpprof__rows *rows, enum cpprof__stack_kind kind,
 enum cpprof_status
 cpprof__rows_end(struct cpprof__rows *rows, struct cpprof_error *error);
 
+/* Drop the second frame where it is the leaf once more, one lower: a leaf comes
+ * from the signal's context, and again from unwinding, which takes it for a
+ * return address. */
+void
+cpprof__drop_double_leaves(struct pprof_profile *p);
+
 /* --------------------------------------------------- rows of heap profiles
  * ----
  */

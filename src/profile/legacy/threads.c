@@ -85,25 +85,6 @@ read_threads(struct cpprof__rows *rows, struct cpprof__text line,
     return status;
 }
 
-/* The leaf may be there twice, from the signal's context and from unwinding,
- * which takes it for a return address. */
-static void
-drop_double_leaves(struct pprof_profile *p)
-{
-    size_t i;
-
-    for (i = 0; i < p->samples.n; i++) {
-        struct cpprof__sample *s = &p->samples.at[i];
-        uint32_t *frames = p->frames.at + s->first_frame;
-
-        if (s->n_frames < 2 || p->locations.at[frames[0]].address !=
-                                   p->locations.at[frames[1]].address + 1)
-            continue;
-        s->n_frames--;
-        memmove(frames + 1, frames + 2, (s->n_frames - 1) * sizeof *frames);
-    }
-}
-
 /* Skip comments and what stands between the first line and the first thread;
  * *line is where threads begin. */
 static bool
@@ -140,6 +121,6 @@ cpprof__read_threads(struct cpprof__rows *rows, bool *recognized,
     if (status == CPPROF_OK && *recognized)
         status = cpprof__rows_end(rows, error);
     if (status == CPPROF_OK)
-        drop_double_leaves(rows->p);
+        cpprof__drop_double_leaves(rows->p);
     return status;
 }
