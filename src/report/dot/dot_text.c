@@ -2,15 +2,16 @@
 /*
  * Text for drawings: colours, quoted text, and short names of functions.
  *
- * For a short name three patterns are tried in turn, as the reference does with
- * regular expressions: Go (package path and version), Java (package and
- * arguments), C++ (namespaces and template arguments). They are written as
- * scanners here. A name that none of them fits stays as it is.
+ * For a short name the reference's expressions are tried in turn: Go (package
+ * path and version), Java (package and arguments), C++ (namespaces). A name
+ * that none of them fits stays as it is.
  *
  * Source: internal/graph/dotgraph.go; internal/graph/graph.go
  * ShortenFunctionName.
  */
 #include "report/dot/dot_text.h"
+
+#include "profile/filter/re2.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -95,202 +96,39 @@ cpprof__dot_most(const struct cpprof__report *r, bool legend)
 
 /* ----------------------------------------------------------- short names -- */
 
-/* A name, read from the front. */
-struct scan {
-    const char *at, *end;
-};
-
-static bool
-is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_';
-}
-
-static bool
-is_upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool
-is_lower(char c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-static bool
-is_letter(char c)
-{
-    return is_upper(c) || is_lower(c) || c == '_';
-}
-
-static bool
-take(struct scan *s, const char *text)
-{
-    size_t n = strlen(text);
-
-    if ((size_t)(s->end - s->at) < n || memcmp(s->at, text, n) != 0)
-        return false;
-    s->at += n;
-    return true;
-}
-
-/* Word characters, and '$' where it may be in one. */
-static void
-take_word(struct scan *s, bool dollar)
-{
-    while (s->at < s->end && (is_word(*s->at) || (dollar && *s->at == '$')))
-        s->at++;
-}
-
-/* ---------------------------------------------------------------- Go ---- */
-
-/* "/v2" up to "/v9", "/v10" and up, before a slash or a dot: the length, or 0.
- */
-static size_t
-version(const char *at, const char *end)
-{
-    const char *p = at + 2;
-
-    if (end - at < 3 || at[0] != '/' || at[1] != 'v' || *p < '1' || *p > '9')
-        return 0;
-    while (p < end && *p >= '0' && *p <= '9')
-        p++;
-    if ((p - at == 3 && at[2] == '1') || p == end || (*p != '/' && *p != '.'))
-        return 0;
-    return (size_t)(p - at);
-}
-
-/* Append a name without its first module version. A name of several lines has
- * none. */
-static void
-without_version(const char *name, size_t n, struct cpprof__buffer *out)
-{
-    const char *p, *end = name + n;
-    size_t skip = 0;
-
-    for (p = name; p < end && !skip; p++)
-        skip = version(p, end);
-    if (!skip || memchr(name, '\n', n)) {
-        cpprof__buffer_append(out, name, n);
-        return;
-    }
-    p--;
-    cpprof__buffer_append(out, name, (size_t)(p - name));
-    cpprof__buffer_append(out, p + skip, (size_t)(end - p) - skip);
-}
-
-/* Behind the last of the slashes that nothing but a path is before. */
-static bool
-go_name(struct scan s, struct scan *name)
-{
-    const char *part = s.at, *found = NULL;
-
-    for (; s.at < s.end; s.at++) {
-        if (*s.at == '/' && s.at > part && s.at + 1 < s.end) {
-            part = s.at + 1;
-            found = *part == '\n' ? found : part;
-        } else if (!is_word(*s.at) && *s.at != '-' && *s.at != '.') {
-            break;
-        }
-    }
-    if (!found)
-        return false;
-    s.at = memchr(found, '\n', (size_t)(s.end - found));
-    *name = (struct scan){found, s.at ? s.at : s.end};
-    return true;
-}
-
-/* -------------------------------------------------------------- Java ---- */
-
-/* Packages in small letters; "Class.method", maybe with "$1" behind it; and
- * then the end or arguments. */
-static bool
-java_name(struct scan s, struct scan *name)
-{
-    const char *begin;
-
-    while (s.at < s.end && is_lower(*s.at)) {
-        take_word(&s, false);
-        if (!take(&s, "."))
-            return false;
-    }
-    begin = s.at;
-    if (s.at == s.end || !is_upper(*s.at))
-        return false;
-    take_word(&s, true);
-    if (!take(&s, "."))
-        return false;
-    if (!take(&s, "<init>")) {
-        if (s.at == s.end || !is_lower(*s.at))
-            return false;
-        take_word(&s, true);
-    }
-    if (s.at < s.end && *s.at != '(')
-        return false;
-    *name = (struct scan){begin, s.at};
-    return true;
-}
-
-/* --------------------------------------------------------------- C++ ---- */
-
-/* "_*Class::function<...>"; "<" is nothing special where no ">" follows. */
-static bool
-cpp_method(struct scan s, struct scan *name)
-{
-    const char *begin = s.at, *close;
-
-    while (take(&s, "_"))
-        continue;
-    if (s.at == s.end || !is_upper(*s.at))
-        return false;
-    take_word(&s, false);
-    if (!take(&s, "::"))
-        return false;
-    take(&s, "~");
-    if (s.at == s.end || !is_letter(*s.at))
-        return false;
-    take_word(&s, false);
-    if (s.at < s.end && *s.at == '<') {
-        const char *line = memchr(s.at, '\n', (size_t)(s.end - s.at));
-
-        close = memrchr(s.at, '>', (size_t)((line ? line : s.end) - s.at));
-        s.at = close ? close + 1 : s.at;
-    }
-    *name = (struct scan){begin, s.at};
-    return true;
-}
-
-/* The last class that is a class's or a namespace's, and its function. */
-static bool
-cpp_name(struct scan s, struct scan *name)
-{
-    bool found = false;
-
-    while (s.at < s.end && is_letter(*s.at)) {
-        take_word(&s, false);
-        if (!take(&s, "::"))
-            break;
-        found |= cpp_method(s, name);
-    }
-    return found;
-}
-
 void
 cpprof__short_name(const char *name, size_t n, struct cpprof__buffer *out)
 {
+    static struct cpprof__pattern anonymous = {"^\\(anonymous namespace\\)::",
+                                               NULL};
+    static struct cpprof__pattern version = {
+        "^(.*?)/v(?:[2-9]|[1-9][0-9]+)([./].*)$", NULL};
+    /* Go, Java, C++ */
+    static struct cpprof__pattern kinds[] = {
+        {"^(?:[\\w\\-\\.]+\\/)+(.+)", NULL},
+        {"^(?:[a-z]\\w*\\.)*([A-Z][\\w\\$]*\\.(?:<init>|[a-z][\\w\\$]*))(?:\\(|"
+         "$)",
+         NULL},
+        {"^(?:[_a-zA-Z]\\w*::)+(_*[A-Z]\\w*::~?[_a-zA-Z]\\w*(?:<.*>)?)", NULL},
+    };
+    struct cpprof__text text = {name, n}, found[3];
     struct cpprof__buffer plain = {0};
-    struct scan s = {name, name + n}, found = {NULL, NULL};
+    bool failed = false;
+    size_t i;
 
-    take(&s, "(anonymous namespace)::");
-    without_version(s.at, (size_t)(s.end - s.at), &plain);
-    s = (struct scan){(char *)plain.data, (char *)plain.data + plain.n};
-    if (plain.n &&
-        (go_name(s, &found) || java_name(s, &found) || cpp_name(s, &found)))
-        s = found;
-    if (plain.n)
-        cpprof__buffer_append(out, s.at, (size_t)(s.end - s.at));
-    out->failed |= plain.failed;
+    if (cpprof__pattern_find(&anonymous, text, found, 1, &failed))
+        text = (struct cpprof__text){name + found->n, n - found->n};
+    if (cpprof__pattern_find(&version, text, found, 3, &failed)) {
+        cpprof__buffer_append(&plain, found[1].at, found[1].n);
+        cpprof__buffer_append(&plain, found[2].at, found[2].n);
+        text = (struct cpprof__text){(char *)plain.data, plain.n};
+    }
+    for (i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (cpprof__pattern_find(&kinds[i], text, found, 2, &failed)) {
+            text = found[1];
+            break;
+        }
+    cpprof__buffer_append(out, text.at, text.n);
+    out->failed |= failed || plain.failed;
     cpprof__buffer_free(&plain);
 }
