@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A run of bytes that doubles as it grows: appended, printed or read into.
+ *
+ * Invariant: after a failure it is empty and stays so.
+ */
 #include "base/buffer.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* The least that is asked of a descriptor at once. */
+#define READ_BYTES 4096
 
 void
 cpprof__buffer_free(struct cpprof__buffer *b)
@@ -70,6 +80,22 @@ cpprof__buffer_printf(struct cpprof__buffer *b, const char *format, ...)
         va_end(args);
     }
     b->n += (size_t)n;
+}
+
+int
+cpprof__buffer_read(struct cpprof__buffer *b, int fd, size_t most)
+{
+    ssize_t n = 1;
+
+    while (n && b->n <= most) {
+        if (b->capacity == b->n && !cpprof__buffer_reserve(b, READ_BYTES))
+            return ENOMEM;
+        n = read(fd, b->data + b->n, b->capacity - b->n);
+        if (n < 0 && errno != EINTR)
+            return errno;
+        b->n += n > 0 ? (size_t)n : 0;
+    }
+    return b->n > most ? EFBIG : 0;
 }
 
 void

@@ -30,6 +30,11 @@ void
 cpprof__buffer_printf(struct cpprof__buffer *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Append what a descriptor has, up to its end. 0; EFBIG when the buffer then
+ * holds more than `most` bytes; ENOMEM; or why read() failed. */
+int
+cpprof__buffer_read(struct cpprof__buffer *b, int fd, size_t most);
+
 /* Append prefix ("", "-", "0x") and the digits of v, base 10 or 16, with spaces
  * in front up to width: much quicker than printf. */
 void

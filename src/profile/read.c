@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #define DEFAULT_MAX_BYTES ((uint64_t)4 << 30)
-#define READ_BYTES        ((size_t)64 << 10)
 
 static enum cpprof_status
 max_bytes_of(const struct pprof_read_options *options, size_t *max_bytes,
@@ -155,7 +154,7 @@ read_all(int fd, struct cpprof__buffer *b, size_t max_bytes,
          struct cpprof_error *error)
 {
     struct stat st = {0};
-    ssize_t n = 1;
+    int failed;
 
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
         return cpprof__fail(error, CPPROF_SYSTEM, EISDIR, "%s",
@@ -164,18 +163,15 @@ read_all(int fd, struct cpprof__buffer *b, size_t max_bytes,
         (uint64_t)st.st_size <= max_bytes &&
         !cpprof__buffer_reserve(b, (size_t)st.st_size + 1))
         return cpprof__fail_nomem(error);
-    while (n > 0 || (n < 0 && errno == EINTR)) {
-        if (b->capacity == b->n && !cpprof__buffer_reserve(b, READ_BYTES))
-            return cpprof__fail_nomem(error);
-        n = read(fd, b->data + b->n, b->capacity - b->n);
-        b->n += n > 0 ? (size_t)n : 0;
-        if (b->n > max_bytes)
-            return cpprof__fail(error, CPPROF_LIMIT, 0,
-                                "file of more than %zu bytes", max_bytes);
-    }
-    return n == 0 ? CPPROF_OK
-                  : cpprof__fail(error, CPPROF_SYSTEM, errno, "%s",
-                                 strerror(errno));
+    failed = cpprof__buffer_read(b, fd, max_bytes);
+    if (failed == EFBIG)
+        return cpprof__fail(error, CPPROF_LIMIT, 0,
+                            "file of more than %zu bytes", max_bytes);
+    if (failed == ENOMEM)
+        return cpprof__fail_nomem(error);
+    return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed, "%s",
+                                 strerror(failed))
+                  : CPPROF_OK;
 }
 
 enum cpprof_status

@@ -20,6 +20,7 @@
 #include "symbol/module.h"
 #include <cpprof/object.h>
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -174,18 +175,16 @@ find_vdso(struct cpprof_map *line)
 {
     struct cpprof__buffer text = {0};
     /* That of the process is empty once its main thread has ended. */
-    FILE *file = fopen("/proc/thread-self/maps", "re");
+    int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
     const char *at;
     bool found = false;
-    size_t n;
 
-    if (!file)
-        file = fopen("/proc/self/maps", "re");
-    while (file && cpprof__buffer_reserve(&text, 4096) &&
-           (n = fread(text.data + text.n, 1, 4096, file)) > 0)
-        text.n += n;
-    if (file)
-        fclose(file);
+    if (fd < 0)
+        fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        cpprof__buffer_read(&text, fd, SIZE_MAX);
+        close(fd);
+    }
     at = (const char *)text.data;
     while (!found && text.n &&
            cpprof_maps_next(&at, (const char *)text.data + text.n, line))

@@ -101,18 +101,6 @@ open_map(int pid, struct stat *info)
     return open_trusted(path, pid, info);
 }
 
-static void
-read_all(int fd, struct cpprof__buffer *text)
-{
-    while (text->n < LARGEST_BYTES && cpprof__buffer_reserve(text, 65536)) {
-        ssize_t n = read(fd, text->data + text->n, 65536);
-
-        if (n <= 0)
-            break;
-        text->n += (size_t)n;
-    }
-}
-
 /* 16 for what is no hex digit. */
 static unsigned
 digit_of(char c)
@@ -201,7 +189,7 @@ load(struct cpprof__perf_map *map, int fd, const struct stat *info)
     map->inode = info->st_ino;
     map->n_bytes = info->st_size;
     map->modified = info->st_mtim;
-    read_all(fd, &map->text);
+    cpprof__buffer_read(&map->text, fd, LARGEST_BYTES);
     parse(map);
 }
 

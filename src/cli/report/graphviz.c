@@ -98,25 +98,6 @@ wait_for_dot(pid_t pid, struct cpprof_error *error)
                         WEXITSTATUS(status));
 }
 
-/* Read the picture to its end. */
-static enum cpprof_status
-read_picture(int fd, struct cpprof__buffer *picture, struct cpprof_error *error)
-{
-    ssize_t n = 1;
-
-    while (n > 0) {
-        if (!cpprof__buffer_reserve(picture, 65536))
-            return cpprof__fail_nomem(error);
-        n = read(fd, picture->data + picture->n,
-                 picture->capacity - picture->n);
-        if (n < 0 && errno == EINTR)
-            n = 1;
-        else if (n > 0)
-            picture->n += (size_t)n;
-    }
-    return CPPROF_OK;
-}
-
 /* If there is no memory for the picture, that is what is reported: the closed
  * pipe ends dot. */
 static enum cpprof_status
@@ -136,7 +117,8 @@ run_dot(int graph, const char *type, struct cpprof__buffer *picture,
         close(fds[0]);
         return status;
     }
-    status = read_picture(fds[0], picture, error);
+    if (cpprof__buffer_read(picture, fds[0], SIZE_MAX))
+        status = cpprof__fail_nomem(error);
     close(fds[0]);
     ended = wait_for_dot(pid, status == CPPROF_OK ? error : NULL);
     return status == CPPROF_OK ? ended : status;

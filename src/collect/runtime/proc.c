@@ -19,25 +19,18 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#define READ_STEP 4096
-#define PAGE      4096ul
+#define PAGE 4096ul
 
 bool
 cpprof__proc_read(const char *path, struct cpprof__buffer *out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC), failed;
 
     if (fd < 0)
         return false;
-    while (cpprof__buffer_reserve(out, READ_STEP + 1)) {
-        n = read(fd, out->data + out->n, READ_STEP);
-        if (n <= 0)
-            break;
-        out->n += (size_t)n;
-    }
+    failed = cpprof__buffer_read(out, fd, SIZE_MAX);
     close(fd);
-    if (n || out->failed)
+    if (failed || !cpprof__buffer_reserve(out, 1))
         return false;
     out->data[out->n] = 0;
     return true;

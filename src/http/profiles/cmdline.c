@@ -15,38 +15,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHUNK 4096
-
-/* 0 or an errno. */
-static int
-read_all(const char *path, struct cpprof__buffer *b)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC), sys = 0;
-    ssize_t n = 1;
-
-    if (fd < 0)
-        return errno;
-    while (n && !sys) {
-        if (!cpprof__buffer_reserve(b, CHUNK))
-            sys = ENOMEM;
-        else if ((n = read(fd, b->data + b->n, CHUNK)) >= 0)
-            b->n += (size_t)n;
-        else if (errno != EINTR)
-            sys = errno;
-    }
-    close(fd);
-    return sys;
-}
-
 static void
 answer(struct cpprof__call *call, bool as_lines)
 {
     struct cpprof__buffer b = {0};
-    int sys;
+    int fd, sys;
     size_t i;
     CPPROF__EXEMPT;
 
-    sys = read_all("/proc/self/cmdline", &b);
+    fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    sys = fd < 0 ? errno : cpprof__buffer_read(&b, fd, SIZE_MAX);
+    if (fd >= 0)
+        close(fd);
     if (!as_lines && b.n && !b.data[b.n - 1])
         b.n--;
     for (i = 0; as_lines && i < b.n; i++)

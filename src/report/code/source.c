@@ -171,26 +171,6 @@ split_lines(struct cpprof__source_file *f)
     return true;
 }
 
-/* All bytes of an open file; 0 or what failed. */
-static int
-read_all(int fd, struct cpprof__buffer *text)
-{
-    ssize_t n = 1;
-
-    while (n > 0 && text->n < MOST_FILE_BYTES) {
-        if (!cpprof__buffer_reserve(text, 64 << 10))
-            return ENOMEM;
-        n = read(fd, text->data + text->n, text->capacity - text->n);
-        if (n < 0 && errno == EINTR)
-            n = 1;
-        else if (n < 0)
-            return errno;
-        else
-            text->n += (size_t)n;
-    }
-    return n > 0 ? EFBIG : 0;
-}
-
 /* Read the file if it can be opened; 0 or what failed. A pipe or a device is
  * not waited for. */
 static int
@@ -210,7 +190,7 @@ read_file(const struct cpprof__source *s, const char *path,
     else if (!may_show(s, fd))
         failed = EACCES;
     else
-        failed = read_all(fd, &f->text);
+        failed = cpprof__buffer_read(&f->text, fd, MOST_FILE_BYTES);
     close(fd);
     if (!failed && guard != CPPROF__SOURCE_ANY && is_binary(&f->text))
         failed = EACCES;
