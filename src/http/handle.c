@@ -51,11 +51,14 @@ static const struct route additions[] = {
     {"/debug/pprof/delta_mutex", cpprof__http_since},
     {"/debug/pprof/offcpu", cpprof__http_off_cpu},
     {"/debug/pprof/ui", cpprof__http_page},
-    {"/debug/pprof/ui/flamegraph.css", cpprof__http_page_file},
-    {"/debug/pprof/ui/flamegraph.js", cpprof__http_page_file},
+    {"/debug/pprof/ui/base.css", cpprof__http_page_file},
+    {"/debug/pprof/ui/flame.js", cpprof__http_page_file},
     {"/debug/pprof/ui/page.css", cpprof__http_page_file},
     {"/debug/pprof/ui/page.js", cpprof__http_page_file},
     {"/debug/pprof/ui/profile.js", cpprof__http_page_file},
+    {"/debug/pprof/ui/single.css", cpprof__http_page_file},
+    {"/debug/pprof/ui/single.js", cpprof__http_page_file},
+    {"/debug/pprof/ui/text.js", cpprof__http_page_file},
     {"/debug/pprof/wall", cpprof__http_wall},
 };
 

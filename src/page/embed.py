@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Text files as strings of C, each line of one a literal.
 
-    embed.py OUTPUT PREFIX FILE...     flamegraph.js is PREFIXflamegraph_js
+    embed.py OUTPUT PREFIX FILE...     flame.js is PREFIXflame_js
+
+PREFIXflame_js_hash is what a policy calls it when it stands inside of a page.
 """
+import base64
+import hashlib
 import os
 import re
 import sys
@@ -19,10 +23,14 @@ def main(output, prefix, *paths):
     parts = []
     for path in paths:
         with open(path, encoding="ascii") as file:
-            lines = file.read().splitlines()
+            text = file.read()
         name = prefix + re.sub(r"\W", "_", os.path.basename(path))
         parts.append("extern const char %s[];\nconst char %s[] =\n%s;\n" %
-                     (name, name, "\n".join(map(literal, lines))))
+                     (name, name, "\n".join(map(literal, text.splitlines()))))
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest())
+        parts.append("extern const char %s_hash[];\n"
+                     "const char %s_hash[] = \"'sha256-%s'\";\n" %
+                     (name, name, digest.decode()))
     with open(output, "w", encoding="ascii") as file:
         file.write("\n".join(parts))
 

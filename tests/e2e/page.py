@@ -41,16 +41,13 @@ def check(name, ok, *seen):
 # ---------------------------------------------------------- flame graph ----
 
 def boxes(b):
-    """By name: where the box is, and its classes. Equal names are numbered."""
+    """What is drawn, by name; equal names are numbered."""
     found = {}
-    for title, left, top, width, words in json.loads(b.tell(
-            "JSON.stringify([...document.querySelectorAll('.b')].map(e => {"
-            "const r = e.getBoundingClientRect(); return [e.title, r.x, r.y,"
-            "r.width, e.className.split(' ')]}))")):
-        name = title.split("\n")[0]
+    for box in b.tell("cpprof.shown()"):
+        name = box["name"]
         while name in found:
             name += "'"
-        found[name] = {"x": left, "y": top, "width": width, "words": words}
+        found[name] = box
     return found
 
 
@@ -64,7 +61,7 @@ def info(b):
 
 
 def selected(b):
-    return [name for name, box in boxes(b).items() if "s" in box["words"]]
+    return [name for name, box in boxes(b).items() if box["isSelected"]]
 
 
 def test_boxes(b):
@@ -78,6 +75,12 @@ def test_boxes(b):
           all_boxes["eval"]["y"] > all_boxes["main"]["y"], all_boxes)
     check("names are no HTML", b.tell(
         "document.querySelectorAll('main b').length") == 0)
+    painted = b.tell(
+        "(() => { const c = document.querySelector('canvas'); const k ="
+        "devicePixelRatio; return [...c.getContext('2d').getImageData(300 * k,"
+        "24 * k, 1, 1).data]; })()")
+    check("it is painted", painted[3] == 255 and len(set(painted[:3])) > 1,
+          painted)
     b.mouse("mouseMoved", all_boxes["parse"]["x"] + 9,
             all_boxes["parse"]["y"] + 8)
     check("the pointer tells a value",
@@ -91,7 +94,7 @@ def test_zoom(b):
     seen = boxes(b)
     check("a click makes a box as wide as the page",
           abs(seen["eval"]["width"] - whole) < 2 and "parse" not in seen, seen)
-    check("with its callers above it", "a" in seen["main"]["words"], seen)
+    check("with its callers above it", seen["main"]["isAbove"], seen)
     b.picture("zoomed")
     b.key("Backspace")
     check("Backspace is one step out", "parse" in boxes(b), boxes(b))
@@ -137,7 +140,7 @@ def test_search(b):
     b.write("/")
     b.write("^re")
     found = b.tell("document.getElementById('found').textContent")
-    marked = [n for n, box in boxes(b).items() if "m" in box["words"]]
+    marked = [n for n, box in boxes(b).items() if box["isHit"]]
     check("/ searches by expression", marked == ["read", "read'"], marked)
     check("and adds up what it finds", "700" in found and "70.00%" in found,
           found)
@@ -147,7 +150,7 @@ def test_search(b):
           b.tell("document.getElementById('q').className") == "bad")
     b.key("Escape")
     check("Escape ends the search", not [
-        n for n, box in boxes(b).items() if "m" in box["words"]], boxes(b))
+        n for n, box in boxes(b).items() if box["isHit"]], boxes(b))
     b.tell("document.getElementById('q').value = ''")
     b.write("/")
     b.write("main")
@@ -158,14 +161,12 @@ def test_search(b):
 
 
 def test_difference(b):
-    check("a difference tells both values",
-          b.tell("[...document.querySelectorAll('.b')].some(e =>"
-                 "e.title.includes('100 -> 400'))"),
-          b.tell("[...document.querySelectorAll('.b')].map(e => e.title)"))
-    hues = b.tell("[...document.querySelectorAll('.b')].map(e =>"
-                  "e.title.split('\\n')[0] + ' ' + e.style.background)")
-    red = [h for h in hues if h.startswith("read ") and "rgb" in h or "hsl" in h]
-    check("and shows it as a colour", red, hues)
+    more = [box for box in boxes(b).values()
+            if box["name"] == "read" and "100 \u2192 400" in box["text"]]
+    check("a difference tells both values", len(more) == 1 and "+300" in
+          more[0]["text"], boxes(b))
+    check("and shows it as a colour", more and more[0]["color"].startswith(
+        "hsl(8 "), more)
     b.picture("difference")
 
 

@@ -26,8 +26,13 @@ def state(b):
 
 
 def names(b):
-    return b.tell("[...document.querySelectorAll('.b')]"
-                  ".map(e => e.title.split('\\n')[0])")
+    return b.tell("cpprof.shown().map(r => r.text.split('   ')[0])")
+
+
+def box_of(b, name):
+    """A box, after the page was scrolled so that it is seen."""
+    b.tell("document.getElementById('g').scrollIntoView({block: 'nearest'})")
+    return next(box for box in b.tell("cpprof.shown()") if box["name"] == name)
 
 
 def form(name):
@@ -106,13 +111,11 @@ def test_capture(b):
 
 def test_graph(b):
     b.tell("document.activeElement.blur()")
-    b.tell("[...document.querySelectorAll('.b')].find(e =>"
-           "e.title.startsWith('run_busy')).id = 'busy'")
-    press(b, "document.getElementById('busy')")
+    busy = box_of(b, "run_busy")
+    b.click(busy["x"] + busy["width"] / 2, busy["y"] + 8)
     # What is above it in the stack stays, as wide as all of it.
-    TAP.ok("a click zooms in", "a" in b.tell(
-        "document.querySelector('.b').className.split(' ')") and
-        "run_busy" in b.tell("document.getElementById('info').textContent"))
+    TAP.ok("a click zooms in", b.tell("cpprof.shown()[0].isAbove") and
+           "run_busy" in b.tell("document.getElementById('info').textContent"))
     b.key("Escape")
     b.write("/")
     b.write("^burn")
@@ -160,6 +163,23 @@ def test_heap(b):
     take(b, "allocs", "")
     TAP.ok("allocs begins with what was allocated", b.tell(
         "document.getElementById('type').value") == "1")
+    take(b, "heap", "")
+    select(b, "alloc_space")
+    before = b.tell("cpprof.shown()[0].value")
+    b.tell("document.getElementById('state').textContent = ''")
+    press(b, "document.getElementById('compare')")
+    b.wait("/stacks|nothing/.test(document.getElementById('state').textContent)")
+    seen = b.tell("cpprof.shown()")
+    grown = next((r for r in seen if r["name"] == "allocate_much"), None)
+    TAP.ok("the growth of the heap between two moments", grown and 0 < grown[
+        "value"] and "\u2192" in grown["text"] and b.tell("document."
+        "getElementById('type').value") == "1" and "\u2192" in b.tell(
+            "document.getElementById('when').textContent"), grown, before)
+    b.picture("ui-growth")
+    b.tell("document.getElementById('state').textContent = ''")
+    press(b, "document.getElementById('again')")
+    b.wait("/stacks|nothing/.test(document.getElementById('state').textContent)")
+    TAP.ok("and again all of it", b.tell("cpprof.shown()[0].value") > before)
     take(b, "heap", "1")
     duration = b.tell("document.getElementById('about').textContent")
     TAP.ok("a change in a second", "Duration: 1." in duration, duration)
@@ -227,7 +247,7 @@ DAMAGE = """(async () => {
             bytes[next(bytes.length)] = next(256);
         try {
             const p = readProfile(bytes);
-            for (let t = 0; t < p.types.length; t++) stacksOf(p, t).data.boxes;
+            for (let t = 0; t < p.types.length; t++) new Boxes(stacksOf(p, t).data);
             graphs++;
         } catch (e) {
             if (!(e instanceof Error) || !e.message) return 'no Error: ' + e;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reports of whole stacks: -collapsed, -json, -flamegraph. The page of the
- * last is looked at as text here; tests/e2e/flamegraph.sh runs its script.
+ * last is looked at as text here; tests/e2e/page.py runs its scripts.
  */
 #include "pprof_fixture.h"
 #include "report_fixture.h"
@@ -186,8 +186,9 @@ page_has_boxes_in_the_order_of_a_walk(void **state)
 {
     struct report_text t = report_all(PPROF_REPORT_FLAMEGRAPH);
 
-    has(&t, "\"boxes\":[\n0,0,1,690001000,0,1,0,2,690001000,0,2,0,2,650000000,"
-            "0,4,0,0,600000000,0,2,0,0,50000000,0,3,0,0,40000000,0]}");
+    has(&t, "\"boxes\":[\n0,0,1,690001000,0,0,0,1,0,2,690001000,0,0,0,"
+            "2,0,2,650000000,0,0,0,4,0,0,600000000,0,600000000,0,"
+            "2,0,0,50000000,0,50000000,0,3,0,0,40000000,0,40000000,0]}");
     lacks(&t, "\"cold\"");
     report_text_free(&t);
 }
@@ -212,7 +213,7 @@ page_marks_what_is_always_inlined(void **state)
 
     options.tagfocus = "n=64kb";
     t = report(make(), PPROF_REPORT_FLAMEGRAPH, options);
-    has(&t, ",1,0,300000000,0]}");
+    has(&t, ",1,0,300000000,0,300000000,0]}");
     report_text_free(&t);
 }
 
@@ -225,7 +226,7 @@ page_does_not_let_names_out_of_the_data(void **state)
 
     for (; (at = strstr(at, "</script>")); at++)
         n++;
-    assert_int_equal(n, 2); /* the page's own: of the data, of the script */
+    assert_int_equal(n, 4); /* the page's own: of the data, of its scripts */
     lacks(&t, "<img");
     lacks(&t, "http:");
     lacks(&t, "https:");
@@ -301,7 +302,7 @@ profile_without_samples_makes_empty_reports(void **state)
     has(&t, "\"stacks\":[]}");
     report_text_free(&t);
     t = report(make(), PPROF_REPORT_FLAMEGRAPH, options);
-    has(&t, "\"boxes\":[\n0,0,0,0,0]}");
+    has(&t, "\"boxes\":[\n0,0,0,0,0,0,0]}");
     report_text_free(&t);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /debug/pprof/ui: the page for people. Its text about the program is made
- * here. Its script, style and elements are the files of this folder and of
+ * here. Its scripts, style and elements are the files of this folder and of
  * src/page, as strings. Its forms work without scripts, too.
  *
  * Names come from the program and may contain anything. They are escaped here,
@@ -34,9 +34,12 @@ static const char head[] =
     "<head>\n"
     "<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-    "<link rel=\"stylesheet\" href=\"ui/flamegraph.css\">\n"
+    "<link rel=\"stylesheet\" href=\"ui/base.css\">\n"
+    "<link rel=\"stylesheet\" href=\"ui/single.css\">\n"
     "<link rel=\"stylesheet\" href=\"ui/page.css\">\n"
-    "<script src=\"ui/flamegraph.js\" defer></script>\n"
+    "<script src=\"ui/text.js\" defer></script>\n"
+    "<script src=\"ui/flame.js\" defer></script>\n"
+    "<script src=\"ui/single.js\" defer></script>\n"
     "<script src=\"ui/profile.js\" defer></script>\n"
     "<script src=\"ui/page.js\" defer></script>\n";
 
@@ -56,7 +59,12 @@ static const char middle[] =
     "tool pprof show them.</p></noscript>\n"
     "<section id=\"result\" hidden>\n"
     "<div id=\"what\"><select id=\"type\" aria-label=\"value\"></select>\n"
-    "<a id=\"save\">save the profile</a></div>\n";
+    "<button id=\"again\" title=\"take the same profile once more\">"
+    "again</button>\n"
+    "<button id=\"compare\" title=\"take it once more, and show what has "
+    "changed since the first\">again, as a difference</button>\n"
+    "<a id=\"save\">save the profile</a> "
+    "<span id=\"when\" class=\"dim\"></span></div>\n";
 
 static const char tail[] =
     "<table id=\"top\"><thead><tr>\n"
@@ -199,9 +207,12 @@ cpprof__http_page_file(struct cpprof__call *call)
     static const struct {
         const char *name, *content_type, *text;
     } files[] = {
-        {"ui/flamegraph.css", "text/css", cpprof__flamegraph_css},
-        {"ui/flamegraph.js", "text/javascript", cpprof__flamegraph_js},
+        {"ui/base.css", "text/css", cpprof__base_css},
+        {"ui/single.css", "text/css", cpprof__single_css},
         {"ui/page.css", "text/css", cpprof__page_css},
+        {"ui/text.js", "text/javascript", cpprof__text_js},
+        {"ui/flame.js", "text/javascript", cpprof__flame_js},
+        {"ui/single.js", "text/javascript", cpprof__single_js},
         {"ui/page.js", "text/javascript", cpprof__page_js},
         {"ui/profile.js", "text/javascript", cpprof__profile_js},
     };

@@ -3,9 +3,11 @@
 // comes from the program goes into the page as text.
 'use strict';
 (function () {
-const $ = id => document.getElementById(id);
 const ROWS = 60;
 let profile = null, functions = [], name = '', by = 'flat', ends = null;
+// What was taken last; and what it is compared with, the same at an earlier
+// moment.
+let last = null, base = null;
 
 function say(text, isBad) {
   $('state').textContent = text;
@@ -58,18 +60,21 @@ async function fetchProfile(address) {
   return readProfile(await unpack(packed));
 }
 
-async function take(form) {
+// Once more what is shown, to be shown instead of it or as a difference to it.
+async function take(form, isAgain, isDifference) {
   if (ends) return;
   const seconds = form.elements.seconds;
-  const buttons = document.querySelectorAll('form button');
+  const buttons = document.querySelectorAll('form button, #what button');
+  const first = isDifference ? base || profile : null;
   ends = new AbortController();
   name = form.dataset.name;
   buttons.forEach(b => b.disabled = true);
   const done = watch(seconds ? +seconds.value : 0);
   try {
     profile = await fetchProfile(addressOf(form));
+    [last, base] = [form, first];
     done();
-    choose();
+    choose(isAgain);
   } catch (e) {
     done();
     say(e.name === 'AbortError' ? 'stopped' : e.message, true);
@@ -80,40 +85,44 @@ async function take(form) {
 
 // ---- showing it ----
 
-function choose() {
+function choose(isAgain) {
+  const before = $('type').value;
   const at = profile.types.findIndex(t => t.type === profile.byDefault);
   $('type').replaceChildren(...profile.types.map(
     (t, i) => new Option(t.type + ' (' + t.unit + ')', i)));
-  $('type').value = at < 0 ? profile.types.length - 1 : at;
+  $('type').value = isAgain ? before : at < 0 ? profile.types.length - 1 : at;
   $('result').hidden = false;
   draw();
 }
 
+const timeOf = p => p.time ? new Date(p.time / 1e6).toLocaleTimeString() : '?';
 function draw() {
-  const {data, functions: all} = stacksOf(profile, +$('type').value);
+  const {data, functions: all} = stacksOf(profile, +$('type').value, base);
   functions = all;
   data.title = $('program').textContent + ' ' + name + ' ' + data.title;
   say(data.total ? profile.samples.length + ' stacks' :
     'There is nothing in it: nothing was counted, or it is not turned on.');
   flameGraph.show(data);
+  $('when').textContent = (base ? timeOf(base) + ' \u2192 ' : '') +
+    timeOf(profile);
   table();
   $('result').scrollIntoView({block: 'start'});
 }
 
 const cell = (row, text) => { row.insertCell().textContent = text; };
 function table() {
-  const rows = document.createElement('tbody');
+  const rows = document.createElement('tbody'), print = flameGraph.print();
+  const number = base ? print.signed : print.number;
   functions.sort((a, b) => Math.abs(b[by]) - Math.abs(a[by]));
   for (const f of functions.slice(0, ROWS)) {
     const row = rows.insertRow(), button = document.createElement('button');
-    cell(row, flameGraph.number(f.flat));
-    cell(row, flameGraph.percent(f.flat));
-    cell(row, flameGraph.number(f.cum));
-    cell(row, flameGraph.percent(f.cum));
+    cell(row, number(f.flat));
+    cell(row, print.percent(f.flat));
+    cell(row, number(f.cum));
+    cell(row, print.percent(f.cum));
     button.textContent = f.name;
     button.title = 'find it in the graph';
-    button.addEventListener('click', () => flameGraph.searchFor(
-      '^' + f.name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&') + '$'));
+    button.addEventListener('click', () => flameGraph.searchFor(whole(f.name)));
     row.insertCell().append(button);
   }
   $('top').tBodies[0].replaceWith(rows);
@@ -123,6 +132,8 @@ function table() {
 
 document.querySelectorAll('form').forEach(form =>
   form.addEventListener('submit', e => { e.preventDefault(); take(form); }));
+$('again').addEventListener('click', () => take(last, true));
+$('compare').addEventListener('click', () => take(last, true, true));
 $('stop').addEventListener('click', () => ends && ends.abort());
 $('type').addEventListener('change', draw);
 for (const key of ['flat', 'cum'])

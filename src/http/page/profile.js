@@ -118,6 +118,7 @@ function number(names, numbers, name) {
 // of them are usual, so they are numbers in arrays.
 function makeTree() {
   const frame = [0], parent = [0], plus = [0], minus = [0];
+  const selfPlus = [0], selfMinus = [0];
   let slots = new Int32Array(1024); // 0: free, which the root never needs
   function slotOf(at, f) {
     const mask = slots.length - 1;
@@ -139,31 +140,37 @@ function makeTree() {
     if (n) return n;
     n = slots[i] = frame.length;
     frame.push(f); parent.push(at); plus.push(0); minus.push(0);
+    selfPlus.push(0); selfMinus.push(0);
     if (n * 2 > slots.length) grow();
     return n;
   }
-  return {frame, parent, plus, minus, child};
+  return {frame, parent, plus, minus, selfPlus, selfMinus, child};
 }
 
-// A tree of callers, and the functions, by the value of that number.
-return function (profile, k) {
-  const names = ['root'], numbers = new Map();
-  const ways = new Map(); // by location: names * 2 + inlined
-  for (const [id, frames] of profile.frames)
-    ways.set(id, frames.map(f =>
-      2 * number(names, numbers, f.name) + (f.isInline ? 1 : 0)));
+// A tree of callers, and the functions, by the value of that number; of the
+// difference to `base`, when there is one.
+return function (profile, k, base) {
+  const names = ['root'], numbers = new Map(), tree = makeTree();
+  const parts = [{p: profile, k, sign: 1}];
+  if (base) parts.push({p: base, sign: -1, k: base.types.findIndex(t =>
+    t.type === profile.types[k].type)});
+  for (const part of parts) {
+    part.ways = new Map(); // by location: names * 2 + inlined
+    for (const [id, frames] of part.p.frames)
+      part.ways.set(id, frames.map(f =>
+        2 * number(names, numbers, f.name) + (f.isInline ? 1 : 0)));
+  }
   const unknown = [2 * number(names, numbers, '?')];
-  const tree = makeTree();
   const flat = new Float64Array(names.length);
   const cum = new Float64Array(names.length);
   const seen = new Int32Array(names.length).fill(-1);
+  let n = 0;
 
-  profile.samples.forEach((sample, n) => {
-    const v = sample.values[k] || 0, sums = v > 0 ? tree.plus : tree.minus;
-    const weight = Math.abs(v);
+  function add(sample, ways, v) {
+    const sums = v > 0 ? tree.plus : tree.minus, weight = Math.abs(v);
     let at = 0, frame = 0;
-    if (!v) return;
     sums[0] += weight;
+    n++;
     for (let i = sample.locations.length - 1; i >= 0; i--) {
       for (frame of ways.get(sample.locations[i]) || unknown) {
         at = tree.child(at, frame);
@@ -174,15 +181,19 @@ return function (profile, k) {
         }
       }
     }
+    (v > 0 ? tree.selfPlus : tree.selfMinus)[at] += weight;
     if (at) flat[frame >> 1] += v;
-  });
+  }
+  for (const {p, k, sign, ways} of parts)
+    for (const sample of p.samples)
+      if (sample.values[k]) add(sample, ways, sign * sample.values[k]);
   const functions = names.map((name, i) =>
     ({name, flat: flat[i], cum: cum[i]})).filter(f => f.flat || f.cum);
-  return {data: drawn(tree, names, profile, k), functions};
+  return {data: drawn(tree, names, profile, k, base), functions};
 };
 
 // The boxes that can be seen, from the root on, the largest child first.
-function boxesOf({frame, parent, plus, minus}) {
+function boxesOf({frame, parent, plus, minus, selfPlus, selfMinus}) {
   const weight = i => plus[i] + minus[i], least = weight(0) * PART;
   const children = new Map(), boxes = [], left = [0];
   for (let i = 1; i < frame.length; i++) {
@@ -194,18 +205,20 @@ function boxesOf({frame, parent, plus, minus}) {
   while (left.length) {
     const i = left.pop();
     const shown = (children.get(i) || []).sort((a, b) => weight(a) - weight(b));
-    boxes.push(frame[i] >> 1, frame[i] & 1, shown.length, plus[i], minus[i]);
+    boxes.push(frame[i] >> 1, frame[i] & 1, shown.length, plus[i], minus[i],
+      selfPlus[i], selfMinus[i]);
     left.push(...shown);
   }
   return boxes;
 }
 
-function drawn(tree, names, profile, k) {
+function drawn(tree, names, profile, k, base) {
   const {type, unit} = profile.types[k];
   const time = profile.time ? new Date(profile.time / 1e6) : null;
+  const [plus, minus] = [tree.plus[0], tree.minus[0]];
   return {
-    title: type, names, boxes: boxesOf(tree), total: tree.plus[0] +
-      tree.minus[0], diff: tree.minus[0] > 0,
+    title: type, names, boxes: boxesOf(tree), total: base ?
+      minus || plus : plus + minus, diff: minus > 0 || !!base,
     cut: false, divide_by: 1, units: UNITS[unit] || [[unit, 1]],
     lines: ['Type: ' + type + ' (' + unit + ')',
             time ? 'Time: ' + time.toLocaleString() : '',

@@ -202,14 +202,11 @@ static void
 print_box(struct drawing *d, const struct cpprof__box *b, bool is_root)
 {
     /* Sums may exceed printf's integers, and the page counts in doubles. */
-    cpprof__buffer_printf(out_of(d), "%s%u,%d,%u,%.17g,%.17g",
+    cpprof__buffer_printf(out_of(d), "%s%u,%d,%u,%.17g,%.17g,%.17g,%.17g",
                           is_root ? "\n" : ",", is_root ? 0 : d->name[b->node],
                           !is_root && b->is_inline, b->n_children,
-                          (double)b->positive, (double)b->negative);
-    if (d->r->view)
-        cpprof__buffer_printf(out_of(d), ",%.17g,%.17g",
-                              (double)b->self_positive,
-                              (double)b->self_negative);
+                          (double)b->positive, (double)b->negative,
+                          (double)b->self_positive, (double)b->self_negative);
     cpprof__sink_mind(&d->r->sink);
 }
 

@@ -20,9 +20,8 @@
 void
 cpprof__print_data_head(struct cpprof__report *r, struct cpprof__buffer *out);
 
-/* Write the boxes of a report through its sink. Those of a view have two more
- * numbers, the values of stacks that end in them, and the view's zoom is
- * looked for: "zoom" is its depth, -1 if it is not there. */
+/* Write the boxes of a report through its sink. The zoom of a view is looked
+ * for: "zoom" is its depth, -1 if it is not there. */
 enum cpprof_status
 cpprof__print_boxes(struct cpprof__report *r, struct cpprof__stack_cut cut);
 

@@ -21,8 +21,9 @@
 #define MAX_BOXES 65536
 
 /* The page around the data, which is JSON in a <script> that is not run, as
- * page/page.h tells. Style and script are inside, and nothing refers to another
- * address. Names are inserted as text, never as HTML. */
+ * page/page.h tells. Style and scripts are inside, the policy lets only these
+ * work, and nothing refers to another address. Names are inserted as text,
+ * never as HTML. */
 static const char *const page_begin[] = {
     "<!DOCTYPE html>\n"
     "<html lang=\"en\">\n"
@@ -31,14 +32,27 @@ static const char *const page_begin[] = {
     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
     "<meta name=\"generator\" content=\"cpprof\">\n"
     "<meta http-equiv=\"Content-Security-Policy\"\n"
-    " content=\"default-src 'none'; script-src 'unsafe-inline';\n"
-    " style-src 'unsafe-inline'\">\n"
+    " content=\"default-src 'none'; base-uri 'none';\n"
+    " script-src ",
+    cpprof__text_js_hash,
+    " ",
+    cpprof__flame_js_hash,
+    " ",
+    cpprof__single_js_hash,
+    ";\n style-src ",
+    cpprof__base_css_hash,
+    " ",
+    cpprof__single_css_hash,
+    "\">\n"
     "<title>flame graph</title>\n"
-    "<style>\n",
-    cpprof__flamegraph_css,
+    "<style>",
+    cpprof__base_css,
+    "</style>\n"
+    "<style>",
+    cpprof__single_css,
     "</style>\n"
     "</head>\n"
-    "<body>\n",
+    "<body class=\"one\">\n",
     cpprof__flamegraph_html,
     "<script id=\"data\" type=\"application/json\">\n",
     NULL,
@@ -46,10 +60,14 @@ static const char *const page_begin[] = {
 
 static const char *const page_end[] = {
     "</script>\n"
-    "<script>\n",
-    cpprof__flamegraph_js,
-    "flameGraph.show(JSON.parse("
-    "document.getElementById('data').textContent));\n"
+    "<script>",
+    cpprof__text_js,
+    "</script>\n"
+    "<script>",
+    cpprof__flame_js,
+    "</script>\n"
+    "<script>",
+    cpprof__single_js,
     "</script>\n"
     "</body>\n"
     "</html>\n",

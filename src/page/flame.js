@@ -118,28 +118,33 @@ class Boxes {
 
 // The boxes with children in the order of their names.
 function byName(data) {
-  const at = data.boxes, out = [];
-  let next = 0;
-  function read() {
-    const box = at.slice(next, next + STRIDE);
-    next += STRIDE;
-    const children = [];
-    for (let k = 0; k < box[2]; k++) children.push(read());
-    children.sort((a, b) => data.names[a.box[0]] < data.names[b.box[0]] ? -1 : 1);
-    return {box, children};
+  const at = data.boxes, out = [], children = [], way = [], left = [];
+  const nameOf = i => data.names[at[STRIDE * i]];
+  for (let i = 0; i < at.length / STRIDE; i++) {
+    while (way.length && !left[left.length - 1]) { way.pop(); left.pop(); }
+    children.push([]);
+    if (way.length) {
+      children[way[way.length - 1]].push(i);
+      left[left.length - 1]--;
+    }
+    way.push(i);
+    left.push(at[STRIDE * i + 2]);
   }
-  function write(node) {
-    for (const v of node.box) out.push(v);
-    node.children.forEach(write);
+  for (const todo = [0]; todo.length;) {
+    const i = todo.pop();
+    for (let k = 0; k < STRIDE; k++) out.push(at[STRIDE * i + k]);
+    children[i].sort((a, b) => nameOf(a) < nameOf(b) ? 1 : -1);
+    for (const child of children[i]) todo.push(child);
   }
-  write(read());
   return out;
 }
 
 // ---- a chart -------------------------------------------------------------------
 
 class Flame {
-  // on: {zoom(i), menu(i, x, y), tell(text)}; flip: callers below callees.
+  // on: {zoom(i), menu(i, x, y), tell(text)}. Options: flip: callers below
+  // callees; skip: so many rows at the root are not drawn; fits: the element is
+  // as high as its boxes, as far as the style allows; label.
   constructor(on, options) {
     this.on = on;
     this.options = options || {};
@@ -224,10 +229,14 @@ class Flame {
   draw() {
     const b = this.boxes, e = this.element;
     if (!b || !e.clientWidth) return;
-    const width = e.clientWidth, height = e.clientHeight;
-    const scale = window.devicePixelRatio || 1;
     const rows = this.bottom + 1 - (this.options.skip || 0);
     const full = Math.max(rows * H + 2, 1);
+    if (this.options.fits) {
+      e.style.flex = 'none';
+      e.style.height = full + 'px';
+    }
+    const width = e.clientWidth, height = e.clientHeight;
+    const scale = window.devicePixelRatio || 1;
     this.tall.style.height = full + 'px';
     if (this.canvas.width !== Math.round(width * scale) ||
         this.canvas.height !== Math.round(height * scale)) {
@@ -266,7 +275,7 @@ class Flame {
     const c = look.c, b = this.boxes, y = this.row(i) * H - look.top;
     this.rects.push({i, x, y, w});
     if (y + H < 0 || y > look.height) return;
-    const above = i < this.zoom && b.end[i] >= b.end[this.zoom];
+    const above = this.isAbove(i);
     c.globalAlpha = above ? 0.55 : this.hits && !this.hits[i] ? 0.32 : 1;
     c.fillStyle = this.color(i, look.dark);
     c.fillRect(x, y, Math.max(w - (w > 3 ? 1 : 0), 0.5), H - 1);
@@ -293,6 +302,9 @@ class Flame {
     c.fillText(cut(shown(b.name(i)), Math.floor((w - 9) / look.letter)), x + 5,
       y + H / 2);
     c.globalAlpha = 1;
+  }
+  isAbove(i) {
+    return i < this.zoom && this.boxes.end[i] >= this.boxes.end[this.zoom];
   }
   // Lines across a box, one each `step` pixels: rising or falling.
   hatch(c, x, y, w, step, rises) {
@@ -417,6 +429,8 @@ class Flame {
     const r = this.canvas.getBoundingClientRect();
     return this.rects.map(t => ({name: this.boxes.name(t.i), x: r.left + t.x,
       y: r.top + t.y, width: t.w, value: this.boxes.value(t.i),
-      self: this.boxes.self(t.i)}));
+      self: this.boxes.self(t.i), text: this.text(t.i),
+      color: this.color(t.i, isDark()), isSelected: t.i === this.selected,
+      isAbove: this.isAbove(t.i), isHit: !!(this.hits && this.hits[t.i])}));
   }
 }
