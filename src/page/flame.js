@@ -5,6 +5,7 @@
 'use strict';
 const H = 19; // pixels of a row
 const STRIDE = 7;
+const LONG_MS = 500; // of a long press
 const FONT = '12px ui-monospace, SFMono-Regular, Menlo, monospace';
 
 // ---- sums of names: the address of a box -------------------------------------
@@ -163,17 +164,65 @@ class Flame {
     e.addEventListener('mouseleave', () => this.hover(-1));
     e.addEventListener('click', event => {
       const i = this.hit(event);
-      if (i >= 0) { this.selected = i; this.on.zoom(i); }
+      if (i >= 0 && !this.held) { this.selected = i; this.on.zoom(i); }
+      this.held = false;
     });
     e.addEventListener('contextmenu', event => {
-      const i = this.hit(event);
-      if (i < 0) return;
-      event.preventDefault();
-      this.select(i);
-      this.on.menu(i, event.clientX, event.clientY);
+      if (this.menu(event)) event.preventDefault();
     });
+    this.touch(e);
     this.watcher = new ResizeObserver(() => this.draw());
     this.watcher.observe(e);
+  }
+  menu(event) {
+    const i = this.hit(event);
+    if (i < 0) return false;
+    this.select(i);
+    this.on.menu(i, event.clientX, event.clientY);
+    return true;
+  }
+  // Fingers: a tap is a click, a long press opens the menu. Two of them that
+  // part enlarge what is between them; that come together go one box out.
+  touch(e) {
+    const down = new Map();
+    let timer = 0, apart = 0;
+    const middle = () => {
+      const [a, b] = [...down.values()];
+      return {clientX: (a.x + b.x) / 2, clientY: (a.y + b.y) / 2,
+        apart: Math.hypot(a.x - b.x, a.y - b.y)};
+    };
+    e.addEventListener('pointerdown', event => {
+      this.held = false;
+      clearTimeout(timer);
+      if (event.pointerType !== 'touch') return;
+      const {clientX: x, clientY: y} = event;
+      down.set(event.pointerId, {x, y, from: [x, y]});
+      if (down.size === 2) apart = middle().apart;
+      if (down.size === 1)
+        timer = setTimeout(() => { this.held = this.menu(event); }, LONG_MS);
+    });
+    e.addEventListener('pointermove', event => {
+      const finger = down.get(event.pointerId);
+      if (!finger) return;
+      [finger.x, finger.y] = [event.clientX, event.clientY];
+      if (Math.hypot(finger.x - finger.from[0], finger.y - finger.from[1]) > 8)
+        clearTimeout(timer);
+      if (down.size !== 2 || !apart) return;
+      const now = middle(), i = this.hit(now);
+      if (now.apart > apart * 1.4 && i >= 0) this.on.zoom(i);
+      else if (now.apart < apart * 0.7) this.outwards();
+      else return;
+      this.held = true;
+      apart = 0;
+    });
+    for (const name of ['pointerup', 'pointercancel'])
+      e.addEventListener(name, event => {
+        clearTimeout(timer);
+        down.delete(event.pointerId);
+      });
+  }
+  outwards() {
+    if (this.zoom > 0) this.on.zoom(Math.max(this.boxes.up[this.zoom], 0));
   }
   show(boxes, zoom) {
     const again = this.boxes && this.boxes.data === boxes.data;

@@ -53,7 +53,7 @@ function theme() {
 }
 
 const keys = {
-  Backspace: () => zoomTo(Math.max(chart.boxes.up[chart.zoom], 0)),
+  Backspace: () => chart.outwards(),
   '/': () => $('q').focus(), n: () => chart.next(1), N: () => chart.next(-1),
   o: flip, f: flip, b: arrange, t: theme,
   '?': () => { $('more').open = !$('more').open; },

@@ -119,6 +119,10 @@ class Browser:
         self.mouse("mousePressed", x, y, button="left", clickCount=1)
         self.mouse("mouseReleased", x, y, button="left", clickCount=1)
 
+    def touch(self, kind, *points):
+        self.ask("Input.dispatchTouchEvent", type=kind, touchPoints=[
+            {"x": x, "y": y, "id": k} for k, (x, y) in enumerate(points)])
+
     def picture(self, name):
         if self.album:
             data = self.ask("Page.captureScreenshot")["data"]

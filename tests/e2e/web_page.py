@@ -300,6 +300,82 @@ def test_narrow(b, s):
     b.ask("Emulation.clearDeviceMetricsOverride")
 
 
+def test_touch(b, s):
+    b.open(s.url + "flamegraph")
+    b.ask("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+    b.ask("Emulation.setDeviceMetricsOverride", width=360, height=640,
+          deviceScaleFactor=2, mobile=True)
+    ready(b)
+    b.wait("cpprof.shown().length === 11", 5)
+    box = boxes(b)["eval"]
+    x, y = box["x"] + box["width"] / 2, box["y"] + 8
+    b.touch("touchStart", (x, y))
+    b.touch("touchEnd")
+    tap.ok("a tap enlarges", b.wait(
+        "!cpprof.shown().some(r => r.name === 'parse')", 5), boxes(b))
+    b.touch("touchStart", (x - 80, y))
+    b.touch("touchStart", (x - 80, y), (x + 80, y))
+    for wide in (60, 40, 20):
+        b.touch("touchMove", (x - wide, y), (x + wide, y))
+    b.touch("touchEnd")
+    tap.ok("two fingers that come together go out", b.wait(
+        "cpprof.shown().some(r => r.name === 'parse')", 5), boxes(b))
+    ready(b)
+    box = boxes(b)["eval"]
+    x, y = box["x"] + box["width"] / 2, box["y"] + 8
+    b.touch("touchStart", (x - 20, y), (x + 20, y))
+    for wide in (25, 30, 40):
+        b.touch("touchMove", (x - wide, y), (x + wide, y))
+    b.touch("touchEnd")
+    tap.ok("that part, in", b.wait(
+        "!cpprof.shown().some(r => r.name === 'parse')", 5), boxes(b))
+    ready(b)
+    link = b.tell("location.search")
+    box = boxes(b)["eval"]
+    b.touch("touchStart", (box["x"] + 50, box["y"] + 8))
+    tap.ok("a long press opens the menu", b.wait(
+        "!document.getElementById('menu').hidden", 5) and
+        text(b, "#detail").startswith("eval"), text(b, "#detail"))
+    b.picture("web-touch")
+    b.touch("touchEnd")
+    time.sleep(0.1)
+    tap.same("and enlarges nothing", b.tell("location.search"), link)
+    tap.ok("the page is as wide as the screen", b.tell(
+        "document.documentElement.scrollWidth <= 360 && [...document."
+        "querySelectorAll('header button, header select, #q')].every(e =>"
+        "e.getBoundingClientRect().right <= 360)"))
+    hidden = "getComputedStyle(document.getElementById('save')).display"
+    before = b.tell(hidden)
+    b.tell("document.getElementById('fold').click()")
+    tap.same("what has no room is behind a button", (before, b.tell(hidden) !=
+             "none"), ("none", True))
+    b.ask("Emulation.clearDeviceMetricsOverride")
+    b.ask("Emulation.setTouchEmulationEnabled", enabled=False)
+    calm(b, "touch")
+
+
+def test_reader(b, s):
+    """What a screen reader is told."""
+    b.open(s.url + "tree")
+    ready(b)
+    b.key("ArrowDown")
+    seen = b.ask("Accessibility.getFullAXTree")["nodes"]
+    said = [(node.get("role", {}).get("value"), node.get("name", {}).get(
+        "value", "")) for node in seen]
+    rows = [name for role, name in said if role == "row"]
+    tap.ok("the tree has rows with names and values", ("treegrid", "calls") in
+           said and any("main" in r and "100.00%" in r for r in rows), rows)
+    tap.ok("the row that keys have reached is told", b.tell(
+        "document.getElementById(document.activeElement.getAttribute("
+        "'aria-activedescendant')).textContent").find("main") >= 0)
+    b.open(s.url + "flamegraph")
+    ready(b)
+    nameless = b.tell(
+        "[...document.querySelectorAll('button, select, input')].filter(e =>"
+        "!e.textContent.trim() && !e.title && !e.ariaLabel).length")
+    tap.same("every control has a name", nameless, 0)
+
+
 def test_types(b, folder):
     s = Server(CPU)
     b.open(s.url + "flamegraph")
@@ -421,6 +497,8 @@ def main():
             test_top(b, s)
             test_others(b, s)
             test_narrow(b, s)
+            test_touch(b, s)
+            test_reader(b, s)
             test_types(b, folder)
             test_deeper(b, folder)
         finally:

@@ -76,10 +76,10 @@ function options() {
   const toggle = (name, label, title) => make('button', {title,
     'aria-pressed': String(param(name) === 't'), onclick: () =>
       go(state.view, {[name]: param(name) === 't' ? '' : 't'}, true)}, label);
-  const choice = (name, words) => {
-    const e = make('select', {'aria-label': name, onchange: () =>
-      go(state.view, {[name]: e.value}, true)}, ...words.map(([value, label]) =>
-      make('option', {value, selected: param(name) === value}, label)));
+  const choice = (name, label, words) => {
+    const e = make('select', {'aria-label': label, onchange: () =>
+      go(state.view, {[name]: e.value}, true)}, ...words.map(([value, text]) =>
+      make('option', {value, selected: param(name) === value}, text)));
     return e;
   };
   const made = [];
@@ -87,13 +87,13 @@ function options() {
   if (isChart) {
     if (state.view !== 'sandwich')
       made.push(toggle('flip', 'flip', 'callers below (o)'));
-    made.push(choice('so', [['', 'by weight'], ['n', 'by name']]));
+    made.push(choice('so', 'order', [['', 'by weight'], ['n', 'by name']]));
   }
   if (state.profile.diff && isChart)
-    made.push(choice('dw', [['', 'width: old + new'], ['new', 'width: new'],
+    made.push(choice('dw', 'width', [['', 'width: old + new'], ['new', 'width: new'],
       ['old', 'width: old']]));
   if (state.profile.diff && state.view === 'top')
-    made.push(choice('only', [['', 'all'], ['grew', 'grew'],
+    made.push(choice('only', 'rows', [['', 'all'], ['grew', 'grew'],
       ['shrank', 'shrank'], ['new', 'new'], ['gone', 'gone']]));
   return made;
 }
@@ -267,7 +267,7 @@ async function showTop(mine, picks) {
   const top = new Top(data, onName);
   put(top.element, top);
   top.search(expression());
-  top.list.scroll.focus({preventScroll: true});
+  top.list.table.focus({preventScroll: true});
   if (picks) tell('Choose the function whose callers and callees are shown.');
 }
 
@@ -277,7 +277,7 @@ async function showTree(mine) {
   const made = new Tree(new Boxes(data, param('so'), ''), {...onName, deeper:
     z => ask('boxes', {w: 4000, z}, 'deeper')});
   put(made.element, made);
-  made.element.firstChild.focus({preventScroll: true});
+  made.table.focus({preventScroll: true});
 }
 
 async function showTags(mine) {
@@ -390,8 +390,9 @@ const KEYS = [['/', 'search; Enter with focus=... sets a filter'],
   ['s a p x', 'of what is selected: sandwich, source, peek, graph'],
   ['F I H W', 'focus, ignore, hide, show from'], ['u', 'undo: back'],
   ['c C', 'copy the name; the stack'], ['m', 'menu, as the right button'],
-  ['o b', 'flip; order by name'], ['v', 'next sample type'],
-  ['Tab', 'in a source: the next hot line'], ['t', 'light or dark'],
+  ['o b', 'flip; order by name'], ['i', 'inverted, and back'],
+  ['v g w', 'next sample type, kind of row, width of a difference'],
+  ['Tab', 'in a source: the next hot line'], ['t S', 'light or dark; save'],
   ['? ', 'this']];
 function dialog(title, ...content) {
   const d = $('about');
@@ -447,8 +448,11 @@ function focusView() {
 function outwards() {
   const chart = charts().find(c => c.element === document.activeElement) ||
     (view && view.flame);
-  if (chart && chart.zoom > 0)
-    chart.on.zoom(Math.max(chart.boxes.up[chart.zoom], 0));
+  if (chart) chart.outwards();
+}
+function nextMatch(step) {
+  charts().forEach(c => c.next(step));
+  if (view && view.match) view.match(step);
 }
 function menuByKey() {
   const name = selectedName(), r = main.getBoundingClientRect();
@@ -459,13 +463,22 @@ function nextType() {
   const k = (types.indexOf($('type').value) + 1) % types.length;
   go(state.view, {si: types[k], z: param('z')});
 }
+// As if the next one were chosen in a field.
+function nextOf(field) {
+  if (!field) return;
+  field.selectedIndex = (field.selectedIndex + 1) % field.length;
+  field.onchange();
+}
 const plain = {
   '/': () => search.focus(), '?': help, t: () => theme(), u: () => history.back(),
-  Backspace: outwards, m: menuByKey, v: nextType,
+  Backspace: outwards, m: menuByKey, v: nextType, S: save,
+  i: () => go(state.view === 'inverted' ? 'flamegraph' : 'inverted', {z: ''}),
+  g: () => nextOf($('lines')),
+  w: () => nextOf($('options').querySelector(
+    '[aria-label=width], [aria-label=rows]')),
   o: () => go(state.view, {flip: param('flip') === 't' ? '' : 't'}, true),
   f: () => plain.o(), b: () => go(state.view, {so: param('so') ? '' : 'n'}, true),
-  n: () => charts().forEach(c => c.next(1)),
-  N: () => charts().forEach(c => c.next(-1)),
+  n: () => nextMatch(1), N: () => nextMatch(-1),
   C: () => copy(stackText()),
 };
 document.addEventListener('keydown', event => {
@@ -538,6 +551,8 @@ $('type').onchange = () => go(state.view, {si: $('type').value});
 $('lines').onchange = () => go(state.view, {g: $('lines').value, z: ''});
 $('theme').onclick = () => theme();
 $('help').onclick = help;
+$('fold').onclick = () => $('fold').setAttribute('aria-expanded',
+  String(document.querySelector('header').classList.toggle('open')));
 $('save').onclick = save;
 $('title').onclick = about;
 $('title').onkeydown = event => { if (event.key === 'Enter') about(); };

@@ -23,10 +23,10 @@ class List {
     this.selected = -1;
     this.head = make('tr');
     this.body = make('tbody');
-    this.table = make('table', {className: 'list', role: 'grid'},
-      make('thead', {}, this.head), this.body);
+    this.table = make('table', {className: 'list', role: 'grid', tabIndex: 0,
+      'aria-label': 'functions'}, make('thead', {}, this.head), this.body);
     this.element = make('div', {className: 'stack'},
-      this.scroll = make('div', {className: 'flame', tabIndex: 0}, this.table));
+      this.scroll = make('div', {className: 'scroll'}, this.table));
     this.scroll.addEventListener('scroll', () => this.draw());
     this.watcher = new ResizeObserver(() => this.draw());
     this.watcher.observe(this.scroll);
@@ -70,7 +70,8 @@ class List {
     after.firstChild.style.height = (this.rows.length - end) * ROW + 'px';
     for (let k = first; k < end; k++) {
       const tr = make('tr', {className: 'row', role: 'row',
-        'aria-rowindex': k + 2, 'aria-selected': String(k === this.selected)});
+        id: 'row' + k, 'aria-rowindex': k + 2,
+        'aria-selected': String(k === this.selected)});
       tr.dataset.k = k;
       for (const column of this.columns) {
         const td = make('td', {className: column.wide ? 'wide' : ''});
@@ -89,6 +90,7 @@ class List {
     if (y + 2.5 * ROW > s.scrollTop + s.clientHeight)
       s.scrollTop = y + 2.5 * ROW - s.clientHeight;
     this.draw();
+    this.table.setAttribute('aria-activedescendant', 'row' + this.selected);
   }
   key(name) {
     const page = Math.floor(this.scroll.clientHeight / ROW) - 2;
@@ -233,13 +235,15 @@ class Tree {
     this.boxes = boxes;
     this.on = on;
     this.print = printer(boxes.data);
+    this.n_named = 0;
     this.body = make('tbody');
+    this.table = make('table', {className: 'list tree', tabIndex: 0,
+      role: 'treegrid', 'aria-label': 'calls'});
     this.element = make('div', {className: 'stack'}, make('div',
-      {className: 'flame', tabIndex: 0}, make('table', {className: 'list tree',
-        role: 'treegrid', 'aria-label': 'calls'}, make('thead', {}, make('tr', {},
-        ...['function', 'cum', boxes.data.diff ? 'old \u2192 new' : 'cum%',
-          'self'].map(text =>
-          make('th', {}, make('button', {tabIndex: -1}, text))))), this.body)));
+      {className: 'scroll'}, this.table));
+    this.table.append(make('thead', {}, make('tr', {}, ...['function', 'cum',
+      boxes.data.diff ? 'old \u2192 new' : 'cum%', 'self'].map(text =>
+      make('th', {}, make('button', {tabIndex: -1}, text))))), this.body);
     this.body.append(this.row(0));
     this.open(this.body.firstChild);
     // The heaviest way, until it parts.
@@ -325,6 +329,8 @@ class Tree {
     this.chosen = tr;
     tr.setAttribute('aria-selected', 'true');
     tr.scrollIntoView({block: 'nearest'});
+    tr.id = tr.id || 'row' + this.n_named++;
+    this.table.setAttribute('aria-activedescendant', tr.id);
     const i = +tr.dataset.i;
     if (i >= 0)
       this.on.tell(tr.boxes.path(i).map(shown).join(' \u203a ') || 'root');

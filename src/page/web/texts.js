@@ -218,39 +218,71 @@ async function graphView(on) {
     zoom(Math.exp(-event.deltaY / 400), event.clientX - r.left,
       event.clientY - r.top);
   }, {passive: false});
-  let drag = null;
-  e.addEventListener('pointerdown', event => {
-    if (event.button) return;
-    drag = [event.clientX - x, event.clientY - y];
-    e.setPointerCapture(event.pointerId);
-    const node = document.elementFromPoint(event.clientX, event.clientY)
-      .closest('g.node');
-    if (node) choose(node);
-  });
-  e.addEventListener('pointermove', event => {
-    if (!drag) return;
-    x = event.clientX - drag[0];
-    y = event.clientY - drag[1];
-    place();
-  });
-  e.addEventListener('pointerup', () => { drag = null; });
-  e.addEventListener('contextmenu', event => {
-    const node = document.elementFromPoint(event.clientX, event.clientY)
-      .closest('g.node');
-    if (!node || !nameOf(node)) return;
-    event.preventDefault();
+  // One pointer drags, two pinch; one that rests on a node opens the menu.
+  const down = new Map();
+  let timer = 0;
+  const nodeAt = event => document.elementFromPoint(event.clientX,
+    event.clientY).closest('g.node');
+  const menu = event => {
+    const node = nodeAt(event);
+    if (!node || !nameOf(node)) return false;
     choose(node);
     on.menu(nameOf(node), event.clientX, event.clientY);
+    return true;
+  };
+  const apart = () => {
+    const [a, b] = [...down.values()];
+    return Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) || 1;
+  };
+  e.addEventListener('pointerdown', event => {
+    clearTimeout(timer);
+    if (event.button) return;
+    down.set(event.pointerId, event);
+    e.setPointerCapture(event.pointerId);
+    if (nodeAt(event)) choose(nodeAt(event));
+    if (event.pointerType === 'touch' && down.size === 1)
+      timer = setTimeout(() => menu(event), LONG_MS);
+  });
+  e.addEventListener('pointermove', event => {
+    const before = down.get(event.pointerId), wide = down.size === 2 && apart();
+    if (!before) return;
+    const dx = event.clientX - before.clientX, dy = event.clientY - before.clientY;
+    if (Math.hypot(dx, dy) > 2) clearTimeout(timer);
+    down.set(event.pointerId, event);
+    x += dx / down.size;
+    y += dy / down.size;
+    const r = e.getBoundingClientRect();
+    if (wide) zoom(apart() / wide, event.clientX - r.left, event.clientY - r.top);
+    place();
+  });
+  for (const name of ['pointerup', 'pointercancel'])
+    e.addEventListener(name, event => {
+      clearTimeout(timer);
+      down.delete(event.pointerId);
+    });
+  e.addEventListener('contextmenu', event => {
+    if (menu(event)) event.preventDefault();
   });
   return {element: e, hasGraph: !!view, selectedName: () =>
     selected && nameOf(selected), search: expression => {
     let n = 0;
     for (const node of nodes()) {
       const hit = expression && expression.test(nameOf(node));
-      node.classList.toggle('on', !!hit);
+      node.classList.toggle('hit', !!hit);
       n += !!hit;
     }
     return expression ? {n} : null;
+  }, match: step => {
+    const hits = nodes().filter(n => n.classList.contains('hit'));
+    const among = hits.length ? hits : nodes(), k = among.indexOf(selected);
+    const node = among[(k + (k < 0 && step < 0 ? 0 : step) + among.length) %
+      among.length];
+    if (!node) return;
+    choose(node);
+    const r = node.getBoundingClientRect(), all = e.getBoundingClientRect();
+    x += all.left + all.width / 2 - r.left - r.width / 2;
+    y += all.top + all.height / 2 - r.top - r.height / 2;
+    place();
   }, key: name => {
     const steps = {ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60],
       ArrowDown: [0, -60]};
