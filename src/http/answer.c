@@ -37,6 +37,7 @@ cpprof__answer_begin(struct cpprof__answer *a,
     struct cpprof__buffer name = {0};
     struct cpprof_http_header headers[] = {
         {"Content-Disposition", NULL},
+        {"Content-Encoding", head->is_packed ? "gzip" : NULL},
         {"Content-Security-Policy", head->policy},
         {"Content-Type", head->content_type},
         {"Location", head->location},

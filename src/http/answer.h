@@ -18,6 +18,7 @@
 struct cpprof__answer_head {
     int status;
     const char *file_name; /* Content-Disposition: attachment */
+    bool is_packed;        /* Content-Encoding: gzip */
     const char *policy;    /* Content-Security-Policy */
     const char *content_type;
     const char *location;

@@ -16,6 +16,16 @@
 #ifndef PAGE_PAGE_H
 #define PAGE_PAGE_H
 
+#include <stddef.h>
+
+/* A file as it is sent, compressed by gzip: every browser takes that. The last
+ * one of a table has no name. */
+struct cpprof__page_file {
+    const char *name, *type;
+    const unsigned char *data;
+    size_t n;
+};
+
 extern const char cpprof__base_css[], cpprof__single_css[];
 extern const char cpprof__flamegraph_html[];
 extern const char cpprof__text_js[], cpprof__flame_js[], cpprof__single_js[];

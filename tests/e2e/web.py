@@ -117,10 +117,13 @@ def test_paths(s):
            headers["X-Content-Type-Options"] == "nosniff" and
            headers["Cross-Origin-Resource-Policy"] == "same-origin")
     files = re.findall(rb'(?:src|href)="(assets/[^"]+)"', page)
+    packed = sum(len(s.ask(s.prefix + "/ui/" + name.decode())[2])
+                 for name in files)
     sizes = [len(s.get("/ui/" + name.decode())) for name in files]
     tap.ok("every file of it is there", len(sizes) >= 5 and min(sizes) > 500,
            files, sizes)
     tap.less("all of them are small", sum(sizes) + len(page), 120000)
+    tap.less("smaller still when they are sent", packed + len(page), 35000)
 
 
 def test_guards(s):

@@ -149,14 +149,15 @@ is_one_of(const char *const *words, const char *word)
 static enum cpprof_status
 send_file(struct cpprof__web_call *call, const char *name)
 {
-    const struct cpprof__web_file *file = cpprof__web_files;
+    const struct cpprof_http_header packed = {"Content-Encoding", "gzip"};
+    const struct cpprof__page_file *file = cpprof__web_files;
 
     while (file->name && strcmp(file->name, name) != 0)
         file++;
     if (!file->name)
         return cpprof__web_say(call, 404, "no such file");
-    return cpprof__web_send(call, 200, file->type, NULL, file->text,
-                            strlen(file->text));
+    return cpprof__web_send(call, 200, file->type, &packed, file->data,
+                            file->n);
 }
 
 static enum cpprof_status

@@ -2,7 +2,7 @@
 /*
  * /debug/pprof/ui: the page for people. Its text about the program is made
  * here. Its scripts, style and elements are the files of this folder and of
- * src/page, as strings. Its forms work without scripts, too.
+ * src/page, compiled in. Its forms work without scripts, too.
  *
  * Names come from the program and may contain anything. They are escaped here,
  * or inserted by the script as text of an element. The page contains no inline
@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The files of this folder, as strings. */
-extern const char cpprof__page_css[], cpprof__page_js[], cpprof__profile_js[];
+/* The files that the page loads. */
+extern const struct cpprof__page_file cpprof__page_files[];
 
 #define POLICY                                                                 \
     "default-src 'none'; script-src 'self'; style-src 'self'; "                \
@@ -174,11 +174,12 @@ add_page(struct cpprof__buffer *b)
 }
 
 static void
-answer(struct cpprof__call *call, const char *content_type, const void *data,
-       size_t n)
+answer(struct cpprof__call *call, const char *content_type, bool is_packed,
+       const void *data, size_t n)
 {
     const struct cpprof__answer_head whole = {
         .status = 200,
+        .is_packed = is_packed,
         .policy = POLICY,
         .content_type = content_type,
         .n_body = (int64_t)n,
@@ -195,7 +196,7 @@ cpprof__http_page(struct cpprof__call *call)
     CPPROF__EXEMPT;
 
     if (add_page(&page))
-        answer(call, CPPROF__HTML, page.data, page.n);
+        answer(call, CPPROF__HTML, false, page.data, page.n);
     else
         cpprof__answer_error(&call->answer, 500, "out of memory");
     cpprof__buffer_free(&page);
@@ -204,22 +205,10 @@ cpprof__http_page(struct cpprof__call *call)
 void
 cpprof__http_page_file(struct cpprof__call *call)
 {
-    static const struct {
-        const char *name, *content_type, *text;
-    } files[] = {
-        {"ui/base.css", "text/css", cpprof__base_css},
-        {"ui/single.css", "text/css", cpprof__single_css},
-        {"ui/page.css", "text/css", cpprof__page_css},
-        {"ui/text.js", "text/javascript", cpprof__text_js},
-        {"ui/flame.js", "text/javascript", cpprof__flame_js},
-        {"ui/single.js", "text/javascript", cpprof__single_js},
-        {"ui/page.js", "text/javascript", cpprof__page_js},
-        {"ui/profile.js", "text/javascript", cpprof__profile_js},
-    };
-    size_t i;
+    const struct cpprof__page_file *file = cpprof__page_files;
 
-    for (i = 0; i < sizeof files / sizeof *files; i++)
-        if (strcmp(files[i].name, call->name) == 0)
-            answer(call, files[i].content_type, files[i].text,
-                   strlen(files[i].text));
+    while (file->name && strcmp(file->name, call->name + strlen("ui/")) != 0)
+        file++;
+    if (file->name)
+        answer(call, file->type, true, file->data, file->n);
 }
