@@ -140,6 +140,25 @@ function byName(data) {
   return out;
 }
 
+// Lines across, `step` pixels apart: what is filled with it costs no more than
+// one colour.
+function hatch(c, scale, step, width, color, rises) {
+  const n = Math.round(step * scale), tile = make('canvas', {width: n, height: n});
+  const t = tile.getContext('2d');
+  t.strokeStyle = color;
+  t.lineWidth = width * scale;
+  if (rises) { t.translate(0, n); t.scale(1, -1); }
+  t.beginPath();
+  for (const k of [-n, 0, n]) {
+    t.moveTo(k - n, -n);
+    t.lineTo(k + 2 * n, 2 * n);
+  }
+  t.stroke();
+  const pattern = c.createPattern(tile, 'repeat');
+  pattern.setTransform(new DOMMatrix().scale(1 / scale));
+  return pattern;
+}
+
 // ---- a chart -------------------------------------------------------------------
 
 class Flame {
@@ -151,15 +170,20 @@ class Flame {
     this.options = options || {};
     this.canvas = make('canvas');
     this.tall = make('div', {className: 'tall'});
+    this.marks = ['chosen', 'over'].map(className => make('div', {className,
+      hidden: true}));
     this.element = make('div', {className: 'flame', tabIndex: 0, role: 'img',
-      'aria-label': this.options.label || 'flame graph'}, this.canvas, this.tall);
+      'aria-label': this.options.label || 'flame graph'}, this.canvas, this.tall,
+    ...this.marks);
     this.zoom = this.selected = 0;
     this.over = -1;
     this.hits = null;
     this.colors = new Map();
     this.rects = [];
     const e = this.element;
-    e.addEventListener('scroll', () => this.draw());
+    e.addEventListener('scroll', () => {
+      if (e.scrollTop !== this.top) this.draw();
+    });
     e.addEventListener('mousemove', event => this.hover(this.hit(event)));
     e.addEventListener('mouseleave', () => this.hover(-1));
     e.addEventListener('click', event => {
@@ -234,21 +258,31 @@ class Flame {
       this.selected = zoom;
     this.colors.clear();
     this.search(this.expression);
-    this.layout();
-    this.draw(); // which makes room to scroll
+    this.laid = -1;
+    this.place(); // which makes room to scroll
     const y = this.row(this.zoom) * H, seen = this.element.clientHeight;
     this.element.scrollTop = this.options.flip ? y + H - seen * 2 / 3 :
       y - seen / 3;
-    this.draw();
+    this.paint();
     this.tell();
   }
-  layout() {
-    const b = this.boxes;
-    this.bottom = b.deep[this.zoom];
-    const least = 0.5 / Math.max(this.element.clientWidth, 1) * b.w[this.zoom];
-    for (let i = this.zoom; i < b.end[this.zoom];) {
-      if (b.w[i] < least) { i = b.end[i]; continue; }
+  // What is drawn at this width: boxes of half a pixel or more, as {i, x, w},
+  // and of what is below one and was not sent, {from, rest}.
+  layout(width) {
+    const b = this.boxes, zoom = this.zoom, left = b.x[zoom];
+    const per = width / (b.w[zoom] || 1), skip = this.options.skip || 0;
+    this.laid = width;
+    this.bottom = b.deep[zoom];
+    this.rects = [];
+    for (let i = b.up[zoom]; i >= 0; i = b.up[i])
+      if (b.deep[i] >= skip) this.rects.push({i, x: 0, w: width, rest: 0});
+    for (let i = zoom; i < b.end[zoom];) {
+      const w = b.w[i] * per;
+      if (w < 0.5) { i = b.end[i]; continue; }
       if (b.deep[i] > this.bottom) this.bottom = b.deep[i];
+      if (b.deep[i] >= skip)
+        this.rects.push({i, x: (b.x[i] - left) * per, w,
+          from: (b.x[i] + b.inside[i] - left) * per, rest: b.hidden(i) * per});
       i++;
     }
   }
@@ -276,112 +310,115 @@ class Flame {
     return i ? color : dark ? '#2b3038' : '#e6e9ed';
   }
   draw() {
-    const b = this.boxes, e = this.element;
-    if (!b || !e.clientWidth) return;
+    if (!this.boxes || !this.element.clientWidth) return;
+    this.place();
+    this.paint();
+  }
+  // Gives the canvas the size of what is seen, and the element room to scroll.
+  place() {
+    const e = this.element, scale = window.devicePixelRatio || 1;
+    if (this.laid !== e.clientWidth) this.layout(e.clientWidth);
     const rows = this.bottom + 1 - (this.options.skip || 0);
-    const full = Math.max(rows * H + 2, 1);
+    this.full = Math.max(rows * H + 2, 1);
     if (this.options.fits) {
       e.style.flex = 'none';
-      e.style.height = full + 'px';
+      e.style.height = this.full + 'px';
     }
+    this.tall.style.height = this.full + 'px';
     const width = e.clientWidth, height = e.clientHeight;
-    const scale = window.devicePixelRatio || 1;
-    this.tall.style.height = full + 'px';
+    if (this.laid !== width) this.layout(width); // a bar to scroll has come
     if (this.canvas.width !== Math.round(width * scale) ||
         this.canvas.height !== Math.round(height * scale)) {
       this.canvas.width = Math.round(width * scale);
       this.canvas.height = Math.round(height * scale);
       this.canvas.style.width = width + 'px';
       this.canvas.style.height = height + 'px';
-      this.layout();
     }
-    const c = this.canvas.getContext('2d');
+    // A chart that grows upwards stands on the ground.
+    this.shift = this.options.flip ? Math.max(height - this.full, 0) : 0;
+  }
+  // What depends on light and dark only.
+  look(c, scale) {
+    let look = this.colors.get('look');
+    if (look && look.scale === scale) return look;
+    const dark = isDark(), text = style('--fg');
+    c.font = FONT;
+    look = {scale, dark, text, hit: style('--hit'), ground: style('--bg'),
+      letter: c.measureText('m').width,
+      rest: hatch(c, scale, 5, 1, dark ? '#ffffff2a' : '#00000020', false),
+      isNew: hatch(c, scale, 7, 2, dark ? '#fff3' : '#fff9', true)};
+    this.colors.set('look', look);
+    return look;
+  }
+  // In passes, so that colours change seldom.
+  paint() {
+    const b = this.boxes, e = this.element, scale = window.devicePixelRatio || 1;
+    const c = this.canvas.getContext('2d', {alpha: false});
+    const look = this.look(c, scale), height = e.clientHeight;
+    this.top = e.scrollTop;
     c.setTransform(scale, 0, 0, scale, 0, 0);
-    c.clearRect(0, 0, width, height);
+    c.globalAlpha = 1;
+    c.fillStyle = look.ground;
+    c.fillRect(0, 0, e.clientWidth, height);
+    const seen = [];
+    for (const rect of this.rects) {
+      rect.y = this.row(rect.i) * H + this.shift - this.top;
+      if (rect.y + 2 * H >= 0 && rect.y - H <= height) seen.push(rect);
+    }
+    for (const {i, x, y, w} of seen) {
+      c.globalAlpha = this.isAbove(i) ? 0.55 : this.hits && !this.hits[i] ?
+        0.32 : 1;
+      c.fillStyle = this.color(i, look.dark);
+      c.fillRect(x, y, Math.max(w - (w > 3 ? 1 : 0), 0.5), H - 1);
+    }
+    c.globalAlpha = 1;
+    c.fillStyle = look.rest;
+    const next = this.options.flip ? -H : H;
+    for (const {y, from, rest} of seen)
+      if (rest >= 1.5) c.fillRect(from, y + next, rest - 1, H - 1);
+    if (b.data.diff) {
+      c.fillStyle = look.isNew;
+      for (const {i, x, y, w} of seen)
+        if (i && w > 2 && !b.minus(i) && b.plus(i))
+          c.fillRect(x, y, w - 1, H - 1);
+    }
+    c.fillStyle = look.hit;
+    if (this.hits) for (const {i, x, y, w} of seen)
+      if (this.hits[i]) c.fillRect(x, y + H - 3, Math.max(w - 1, 1), 2);
+    this.words(c, look, seen);
+    this.mark(this.marks[0], this.selected);
+    this.mark(this.marks[1], this.over);
+  }
+  // Names, and the dotted edge of what is inlined.
+  words(c, look, seen) {
+    const b = this.boxes;
     c.font = FONT;
     c.textBaseline = 'middle';
-    const dark = isDark(), letter = c.measureText('m').width;
-    // A chart that grows upwards stands on the ground.
-    const shift = this.options.flip ? Math.max(height - full, 0) : 0;
-    const look = {c, dark, letter, top: e.scrollTop - shift, height,
-      text: style('--fg'), hit: style('--hit'), line: style('--bg')};
-    const per = width / (b.w[this.zoom] || 1);
-    this.rects = [];
-    for (let i = b.up[this.zoom]; i >= 0; i = b.up[i])
-      this.box(look, i, 0, width);
-    for (let i = this.zoom; i < b.end[this.zoom];) {
-      const w = b.w[i] * per;
-      if (w < 0.5) { i = b.end[i]; continue; }
-      this.box(look, i, (b.x[i] - b.x[this.zoom]) * per, w);
-      const hidden = b.hidden(i) * per;
-      if (hidden >= 1.5)
-        this.rest(look, i, (b.x[i] + b.inside[i] - b.x[this.zoom]) * per, hidden);
-      i++;
-    }
-  }
-  box(look, i, x, w) {
-    if (this.boxes.deep[i] < (this.options.skip || 0)) return;
-    const c = look.c, b = this.boxes, y = this.row(i) * H - look.top;
-    this.rects.push({i, x, y, w});
-    if (y + H < 0 || y > look.height) return;
-    const above = this.isAbove(i);
-    c.globalAlpha = above ? 0.55 : this.hits && !this.hits[i] ? 0.32 : 1;
-    c.fillStyle = this.color(i, look.dark);
-    c.fillRect(x, y, Math.max(w - (w > 3 ? 1 : 0), 0.5), H - 1);
-    c.globalAlpha = 1;
-    if (b.data.diff && i && !b.minus(i) && b.plus(i)) this.stripes(look, x, y, w);
-    if (w > 8 && b.isInline(i)) {
-      c.fillStyle = look.text;
-      c.globalAlpha = 0.45;
-      for (let k = y + 2; k < y + H - 3; k += 4) c.fillRect(x + 1, k, 1.5, 2);
-      c.globalAlpha = 1;
-    }
-    if (this.hits && this.hits[i]) {
-      c.fillStyle = look.hit;
-      c.fillRect(x, y + H - 3, Math.max(w - 1, 1), 2);
-    }
-    if (i === this.selected || i === this.over) {
-      c.strokeStyle = look.text;
-      c.lineWidth = i === this.selected ? 1.5 : 1;
-      c.strokeRect(x + 0.75, y + 0.75, Math.max(w - 2.5, 1), H - 2.5);
-    }
-    if (w < 24) return;
-    c.globalAlpha = above ? 0.7 : this.hits && !this.hits[i] ? 0.6 : 1;
     c.fillStyle = look.text;
-    c.fillText(cut(shown(b.name(i)), Math.floor((w - 9) / look.letter)), x + 5,
-      y + H / 2);
+    for (const {i, x, y, w} of seen) {
+      if (w > 8 && b.isInline(i)) {
+        c.globalAlpha = 0.45;
+        for (let k = y + 2; k < y + H - 3; k += 4) c.fillRect(x + 1, k, 1.5, 2);
+      }
+      if (w < 24) continue;
+      c.globalAlpha = this.isAbove(i) ? 0.7 : this.hits && !this.hits[i] ? 0.6 :
+        1;
+      c.fillText(cut(shown(b.name(i)), Math.floor((w - 9) / look.letter)), x + 5,
+        y + H / 2);
+    }
     c.globalAlpha = 1;
+  }
+  // A frame around a box, which moves without painting anew.
+  mark(frame, i) {
+    const rect = i < 0 ? null : this.rects.find(r => r.i === i);
+    frame.hidden = !rect;
+    if (!rect) return;
+    frame.style.transform = 'translate(' + rect.x + 'px,' +
+      (rect.y + this.top) + 'px)';
+    frame.style.width = Math.max(rect.w - (rect.w > 3 ? 1 : 0), 1) + 'px';
   }
   isAbove(i) {
     return i < this.zoom && this.boxes.end[i] >= this.boxes.end[this.zoom];
-  }
-  // Lines across a box, one each `step` pixels: rising or falling.
-  hatch(c, x, y, w, step, rises) {
-    c.save();
-    c.beginPath();
-    c.rect(x, y, w - 1, H - 1);
-    c.clip();
-    c.beginPath();
-    for (let k = x - H; k < x + w; k += step) {
-      c.moveTo(k, rises ? y + H : y);
-      c.lineTo(k + H, rises ? y : y + H);
-    }
-    c.stroke();
-    c.restore();
-  }
-  // New in a comparison.
-  stripes(look, x, y, w) {
-    look.c.strokeStyle = look.dark ? '#fff3' : '#fff9';
-    look.c.lineWidth = 2;
-    this.hatch(look.c, x, y, w, 7, true);
-  }
-  // What is too small to be sent.
-  rest(look, i, x, w) {
-    const y = (this.row(i) + (this.options.flip ? -1 : 1)) * H - look.top;
-    if (y + H < 0 || y > look.height) return;
-    look.c.strokeStyle = look.dark ? '#ffffff2a' : '#00000020';
-    look.c.lineWidth = 1;
-    this.hatch(look.c, x, y, w, 5, false);
   }
   hit(event) {
     const r = this.canvas.getBoundingClientRect();
@@ -396,7 +433,7 @@ class Flame {
   hover(i) {
     if (i === this.over) return;
     this.over = i;
-    this.draw();
+    this.mark(this.marks[1], i);
     this.tell();
   }
   tell() {
@@ -426,7 +463,8 @@ class Flame {
     if (y + H > e.scrollTop + e.clientHeight)
       e.scrollTop = y + H - e.clientHeight;
     this.over = -1;
-    this.draw();
+    this.mark(this.marks[0], i);
+    this.mark(this.marks[1], -1);
     this.tell();
   }
   // Marks what matches; {n, sum} or null.
