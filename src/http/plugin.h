@@ -34,7 +34,9 @@ struct cpprof__http_host {
     /* Is there a pause now, for which all threads have to return? */
     bool (*pauses)(void);
 
-    /* At an address of this machine alone other users of it are refused. */
+    /* It is a person's page: at an address of this machine alone other users of
+     * it are refused, and whatever is neither GET nor HEAD has to come from a
+     * page of the same origin. */
     bool is_private;
 };
 

@@ -2,7 +2,9 @@
 /* Who may ask, and where a server listens. */
 #include "http/server/address.h"
 #include "http/server/guard.h"
+#include "http/server/peer.h"
 
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,8 +37,10 @@ static void
 a_name_that_is_no_address_is_not_here(void **state)
 {
     static const char *const here[] = {
-        "127.0.0.1:6060", "127.0.0.1",       "[::1]:6060", "[::1]", "localhost",
-        "LOCALHOST:1",    "localhost.:6060", "10.0.0.1",   ""};
+        "127.0.0.1:6060",  "127.0.0.1",     "[::1]:6060",
+        "[::1]",           "localhost",     "LOCALHOST:1",
+        "localhost.:6060", "10.0.0.1",      "",
+        "a.localhost:80",  "A.b.LocalHost."};
     static const char *const elsewhere[] = {"evil.example",
                                             "localhost.evil.example",
                                             "127.0.0.1.evil.example:80",
@@ -46,6 +50,8 @@ a_name_that_is_no_address_is_not_here(void **state)
                                             "[evil]",
                                             "1.2.3",
                                             ":6060x.",
+                                            ".localhost",
+                                            "evillocalhost",
                                             "localhostx"};
     size_t i;
 
@@ -86,6 +92,76 @@ another_site_gets_pages_and_no_data(void **state)
     assert_false(cpprof__http_site_may_ask("same-site", "/ui/api/boxes"));
     assert_true(cpprof__http_site_may_ask("same-site", "/ui/top"));
     assert_true(cpprof__http_site_may_ask("same-site", "/debug/pprof/heap"));
+}
+
+static void
+what_changes_something_comes_from_a_page_of_ours(void **state)
+{
+    static const char own[] = "http://localhost:80", host[] = "LOCALHOST:80";
+
+    (void)state;
+    assert_true(cpprof__http_is_same_origin("same-origin", NULL, host));
+    assert_true(cpprof__http_is_same_origin(NULL, own, host));
+    assert_false(cpprof__http_is_same_origin("same-site", own, host));
+    assert_false(cpprof__http_is_same_origin("cross-site", own, host));
+    assert_false(cpprof__http_is_same_origin("none", own, host));
+    assert_false(cpprof__http_is_same_origin(NULL, "null", host));
+    assert_false(cpprof__http_is_same_origin(NULL, own, "localhost:81"));
+    assert_false(cpprof__http_is_same_origin(NULL, own, NULL));
+    assert_false(cpprof__http_is_same_origin(NULL, NULL, host));
+}
+
+/* Is its user told for a connection that is there, and not for a closed one? */
+static void
+ask_whose(const char *text,
+          bool (*ask)(const struct sockaddr_storage *own,
+                      const struct sockaddr_storage *other, uid_t *uid))
+{
+    struct sockaddr_storage own = {0}, other = {0};
+    socklen_t n = sizeof own;
+    uid_t uid = (uid_t)-1;
+    int fd, client;
+
+    assert_true(parses(text));
+    if (cpprof__http_address_listen(&address, text, &fd, &error) != CPPROF_OK)
+        return; /* no IPv6 here */
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &n), 0);
+    client = socket(own.ss_family, SOCK_STREAM, 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&own, n), 0);
+    n = sizeof other;
+    assert_int_equal(getsockname(client, (struct sockaddr *)&other, &n), 0);
+    assert_true(ask(&own, &other, &uid));
+    assert_int_equal(uid, getuid());
+    shutdown(client, SHUT_WR);
+    assert_false(ask(&own, &other, &uid));
+    close(client);
+    assert_false(ask(&own, &other, &uid));
+    close(fd);
+}
+
+static void
+the_kernel_tells_whose_a_connection_is(void **state)
+{
+    (void)state;
+    if (access("/proc/net/tcp", R_OK) != 0)
+        skip();
+    ask_whose("127.0.0.1:0", cpprof__http_peer_by_table);
+    ask_whose("[::1]:0", cpprof__http_peer_by_table);
+}
+
+static void
+netlink_tells_it_too_where_it_is_there(void **state)
+{
+    struct sockaddr_storage none = {.ss_family = AF_INET};
+    uid_t uid;
+
+    (void)state;
+    /* Whoever listens at port 0: nobody, so there is no answer. */
+    assert_false(cpprof__http_peer_by_netlink(&none, &none, &uid));
+    if (access("/sys/module/tcp_diag", F_OK) != 0)
+        skip();
+    ask_whose("127.0.0.1:0", cpprof__http_peer_by_netlink);
+    ask_whose("[::1]:0", cpprof__http_peer_by_netlink);
 }
 
 static void
@@ -197,6 +273,9 @@ main(void)
         cmocka_unit_test(only_the_token_itself_is_the_token),
         cmocka_unit_test(a_name_that_is_no_address_is_not_here),
         cmocka_unit_test(another_site_gets_pages_and_no_data),
+        cmocka_unit_test(what_changes_something_comes_from_a_page_of_ours),
+        cmocka_unit_test(the_kernel_tells_whose_a_connection_is),
+        cmocka_unit_test(netlink_tells_it_too_where_it_is_there),
         cmocka_unit_test(addresses_are_read_and_told_again),
         cmocka_unit_test(what_is_no_address_is_refused),
         cmocka_unit_test(a_socket_that_nobody_listens_on_is_replaced),

@@ -135,10 +135,31 @@ cpprof__http_site_may_ask(const char *fetch_site, const char *path)
 }
 
 bool
+cpprof__http_is_same_origin(const char *fetch_site, const char *origin,
+                            const char *host)
+{
+    const char *slashes = origin ? strstr(origin, "://") : NULL;
+
+    if (fetch_site)
+        return !strcasecmp(fetch_site, "same-origin");
+    return slashes && host && !strcasecmp(slashes + 3, host);
+}
+
+static bool
+is_localhost(const char *name)
+{
+    static const char own[] = ".localhost";
+    size_t n = strlen(name), n_own = sizeof own - 1;
+
+    return !strcasecmp(name, own + 1) ||
+           (n > n_own && !strcasecmp(name + n - n_own, own));
+}
+
+bool
 cpprof__http_host_is_here(const char *host)
 {
     unsigned char bytes[16];
-    char name[64];
+    char name[256]; /* of a host, RFC 1035 */
     size_t n;
 
     if (!host || !*host)
@@ -156,7 +177,6 @@ cpprof__http_host_is_here(const char *host)
     name[n] = 0;
     if (n && name[n - 1] == '.')
         name[n - 1] = 0;
-    return !strcasecmp(name, "localhost") ||
-           inet_pton(AF_INET, name, bytes) == 1 ||
+    return is_localhost(name) || inet_pton(AF_INET, name, bytes) == 1 ||
            inet_pton(AF_INET6, name, bytes) == 1;
 }

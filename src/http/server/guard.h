@@ -26,7 +26,8 @@ bool
 cpprof__http_token_is(const char *authorization, const char *token);
 
 /*
- * Is a "Host" header, or NULL, an address or localhost? Any other name may
+ * Is a "Host" header, or NULL, an address, localhost, or a name that ends in
+ * ".localhost", which leads to this machine (RFC 6761)? Any other name may
  * belong to a web page whose name was pointed at this machine (DNS rebinding),
  * in order to read through a local browser what the page cannot reach itself.
  */
@@ -39,5 +40,11 @@ cpprof__http_host_is_here(const char *host);
  * NULL: no such header. */
 bool
 cpprof__http_site_may_ask(const char *fetch_site, const char *path);
+
+/* Does a page of this server ask, by its "Sec-Fetch-Site" header, or without
+ * one by an "Origin" that is the host? Each NULL: no such header. */
+bool
+cpprof__http_is_same_origin(const char *fetch_site, const char *origin,
+                            const char *host);
 
 #endif

@@ -202,10 +202,13 @@ open_server(struct cpprof__http_server *s, const char *text,
     cpprof__http_note_listen(s);
     cpprof__http_address_text(&s->address, s->address_text,
                               sizeof s->address_text);
-    s->guards_names = s->address.any.sa_family != AF_UNIX &&
-                      cpprof__http_address_is_here(&s->address) && !s->token &&
-                      !(s->options.flags & CPPROF_HTTP_INSECURE);
-    s->guards_users = s->guards_names && s->host->is_private;
+    /* A tunnel may lead from a port to a socket. */
+    s->guards_names =
+        (s->address.any.sa_family != AF_UNIX || s->host->is_private) &&
+        cpprof__http_address_is_here(&s->address) && !s->token &&
+        !(s->options.flags & CPPROF_HTTP_INSECURE);
+    s->guards_users = s->guards_names && s->host->is_private &&
+                      s->address.any.sa_family != AF_UNIX;
     note_path(s);
     s->n_threads = 1;
     failed = s->host->start_thread(cpprof__http_serve, s);

@@ -161,6 +161,7 @@ struct headers {
     const char *host;
     const char *authorization; /* several are an error */
     const char *fetch_site;
+    const char *origin;
     const char *content_type;
     const char *content_length;
     const char *transfer_encoding;
@@ -179,6 +180,7 @@ note_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t n_name,
         {"Host", &h->host},
         {"Authorization", &h->authorization},
         {"Sec-Fetch-Site", &h->fetch_site},
+        {"Origin", &h->origin},
         {"Content-Type", &h->content_type},
         {"Content-Length", &h->content_length},
         {"Transfer-Encoding", &h->transfer_encoding},
@@ -235,26 +237,36 @@ find_fault(struct cpprof__http_request *r, const char *version,
     return 0;
 }
 
+static bool
+is_reading(const char *method)
+{
+    return !strcmp(method, "GET") || !strcmp(method, "HEAD");
+}
+
 /* May the client ask at all? 0, or the status that denies it. */
 static unsigned
 find_denial(struct cpprof__http_request *r, const struct headers *h,
-            const char **why)
+            const char *method, const char **why)
 {
     const struct cpprof__http_server *s = r->server;
+    const char *host = r->target.host ? r->target.host : h->host;
 
     *why = "Unauthorized: \"Authorization: Bearer TOKEN\" is needed";
     if (s->token && !cpprof__http_token_is(h->authorization, s->token))
         return 401;
-    *why = "Forbidden: this page is of another user of the machine";
+    *why = "Forbidden: the kernel does not tell that this connection is yours";
     if (r->connection->is_strange)
         return 403;
     *why = "Forbidden: the Host header must be an address or localhost";
-    if (s->guards_names &&
-        !cpprof__http_host_is_here(r->target.host ? r->target.host : h->host))
+    if (s->guards_names && !cpprof__http_host_is_here(host))
         return 403;
     *why = "Forbidden: a page of another site asks";
     if (s->guards_names &&
         !cpprof__http_site_may_ask(h->fetch_site, r->target.path))
+        return 403;
+    *why = "Forbidden: only its own page may change something";
+    if (s->host->is_private && !is_reading(method) &&
+        !cpprof__http_is_same_origin(h->fetch_site, h->origin, host))
         return 403;
     *why = NULL;
     if (h->content_length &&
@@ -273,7 +285,7 @@ take_head(struct cpprof__http_request *r, const char *method,
 
     r->is_checked = true;
     if (!status)
-        status = find_denial(r, &h, &why);
+        status = find_denial(r, &h, method, &why);
     if (status)
         return refuse(r, status, why);
     r->method = strdup(method);

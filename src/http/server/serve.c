@@ -56,16 +56,32 @@ on_connection(void *server, struct MHD_Connection *mhd, void **context,
     }
 }
 
+/* Of each parameter of a query libmicrohttpd makes an element of a list that
+ * nobody needs, in the memory of the connection; if that is full, the client
+ * gets no answer. The text is its own buffer, which it changes itself: let
+ * there be one parameter. */
+static void
+join_parameters(const char *target)
+{
+    char *at = (char *)(uintptr_t)target;
+
+    while ((at = strchr(at, '&')))
+        *at = '+';
+}
+
 /* Called with the target as soon as the request line is complete, before
  * anything else. */
 static void *
 on_target(void *server, const char *target, struct MHD_Connection *mhd)
 {
-    (void)server;
-    return cpprof__http_request(
+    void *request = cpprof__http_request(
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
             ->socket_context,
         target);
+
+    (void)server;
+    join_parameters(target);
+    return request;
 }
 
 static enum MHD_Result
