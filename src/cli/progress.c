@@ -2,7 +2,8 @@
 /*
  * Progress: a line on the terminal that tells what takes so long. Its own
  * thread prints it, so that loops that work need no calls, and no signal
- * interrupts system calls. If stderr is no terminal there is no line.
+ * interrupts system calls. If stderr is no terminal there is no line, but
+ * others can still ask what is being done.
  */
 #include "cli/messages.h"
 #include "cli/terminal.h"
@@ -25,9 +26,9 @@ static struct {
     bool shown;
     bool ending;
     bool running;
-    /* Only the calling thread uses these. */
-    pthread_t thread;
     struct timespec begin;
+    /* Only the calling thread uses this. */
+    pthread_t thread;
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void
@@ -90,7 +91,6 @@ start(void)
     pthread_condattr_t attributes;
     sigset_t all, before;
 
-    clock_gettime(CLOCK_MONOTONIC, &progress.begin);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&progress.changed, &attributes);
@@ -107,26 +107,41 @@ cpprof__progress(const char *format, ...)
 {
     va_list args;
 
-    if (!isatty(STDERR_FILENO) || cpprof__terminal_is_dumb())
-        return;
     pthread_mutex_lock(&progress.lock);
+    if (!*progress.what)
+        clock_gettime(CLOCK_MONOTONIC, &progress.begin);
     va_start(args, format);
     cpprof__message_text(progress.what, sizeof progress.what, format, args);
     va_end(args);
     pthread_mutex_unlock(&progress.lock);
-    if (!progress.running)
+    if (!progress.running && isatty(STDERR_FILENO) &&
+        !cpprof__terminal_is_dumb())
         start();
+}
+
+long
+cpprof__progress_now(char *what, size_t n)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&progress.lock);
+    snprintf(what, n, "%s", progress.what);
+    pthread_mutex_unlock(&progress.lock);
+    return *what ? (long)(now.tv_sec - progress.begin.tv_sec) : 0;
 }
 
 void
 cpprof__progress_end(void)
 {
+    pthread_mutex_lock(&progress.lock);
+    *progress.what = 0;
+    progress.ending = true;
+    if (progress.running)
+        pthread_cond_signal(&progress.changed);
+    pthread_mutex_unlock(&progress.lock);
     if (!progress.running)
         return;
-    pthread_mutex_lock(&progress.lock);
-    progress.ending = true;
-    pthread_cond_signal(&progress.changed);
-    pthread_mutex_unlock(&progress.lock);
     pthread_join(progress.thread, NULL);
     progress.running = false;
     pthread_cond_destroy(&progress.changed);

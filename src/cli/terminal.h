@@ -52,6 +52,11 @@ cpprof__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void
 cpprof__progress_end(void);
 
+/* What is being done, whether or not it is printed, and for how many seconds;
+ * "" for nothing. Safety: MT. */
+long
+cpprof__progress_now(char *what, size_t n);
+
 /* Remove the line, because something else is to be printed. */
 void
 cpprof__progress_hide(void);

@@ -38,6 +38,9 @@ main;eval;call;rare 10
 BEFORE = STACKS.replace("read 400", "read 100").replace("rare 10", "gone 7")
 
 
+OURS = {"Sec-Fetch-Site": "same-origin"}  # what a page of the server sends
+
+
 class Server:
     """One that serves, until it is closed."""
 
@@ -46,7 +49,9 @@ class Server:
         self.process = subprocess.Popen(
             [cpprof, *first, "-no_browser", *words], stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
-        self.line = self.process.stderr.readline()
+        self.line = " "
+        while self.line and "Serving" not in self.line: # warnings come first
+            self.line = self.process.stderr.readline()
         found = re.search(r"http://(.*?):(\d+)(/\S*)?$", self.line.strip())
         self.port = int(found.group(2)) if found else 0
         self.prefix = (found.group(3) or "") if found else ""
@@ -128,7 +133,8 @@ def test_paths(s):
 
 def test_guards(s):
     api, page = "/ui/api/report/top", "/ui/top"
-    for host in ("localhost:1", "127.0.0.1", "[::1]:99", "localhost"):
+    for host in ("localhost:1", "127.0.0.1", "[::1]:99", "localhost",
+                 "a.localhost"):
         tap.same("Host %s may ask" % host, s.ask(api, host=host)[0], 200)
     for host in ("evil.example", "localhost.evil.example:80", "a.b:7001"):
         tap.same("Host %s may not" % host, s.ask(api, host=host)[0], 403)
@@ -139,14 +145,106 @@ def test_guards(s):
             ("same-site", "/ui/api/boxes", 403)):
         tap.same("%s, asked by %s" % (path, site),
                  s.ask(path, headers={"Sec-Fetch-Site": site})[0], wanted)
-    for method in ("POST", "DELETE", "PUT"):
-        tap.same(method + " changes nothing", s.ask(
-            "/ui/saveconfig?config=x", method=method)[0], 405)
+    for site, origin in ((None, None), ("cross-site", None), ("none", None),
+                         ("same-site", "http://localhost:%d" % s.port),
+                         (None, "http://evil.example"), (None, "null")):
+        tap.same("nothing is changed for site %s, origin %s" % (site, origin), s.ask(
+            "/ui/saveconfig?config=x", "POST", {
+                name: value for name, value in (
+                    ("Sec-Fetch-Site", site), ("Origin", origin)) if value})[0],
+            403)
+    for method, path in (("GET", "saveconfig"), ("DELETE", "saveconfig"),
+                         ("GET", "deleteconfig"), ("PUT", "deleteconfig"),
+                         ("POST", "top")):
+        tap.same("%s %s changes nothing" % (method, path), s.ask(
+            "/ui/%s?config=x" % path, method, OURS)[0], 405)
+    tap.same("1500 parameters are read", s.ask(
+        "/ui/api/report/top?" + "&".join(["n=3"] * 1500))[2],
+        report("-top", "-nodecount=3", CPU))
+    tap.same("more than there is room for are refused", s.ask(
+        "/ui/top?" + "&".join(["n=3"] * 2500))[0], 414)
     status, headers, body = s.ask(api, method="HEAD")
     tap.ok("HEAD gets no body", status == 200 and not body and
            int(headers["Content-Length"]) > 100)
     tap.ok("nobody else may read answers", not any(
         name.lower().startswith("access-control") for name in headers))
+
+
+# -------------------------------------------------------------- configs ----
+
+# As pprof writes it.
+SETTINGS = """\
+{
+  "configs": [
+    {
+      "name": "mine",
+      "unit": "minimum",
+      "sort": "flat",
+      "nodecount": -1,
+      "nodefraction": 0.005,
+      "edgefraction": 0.001,
+      "trim": true,
+      "focus": "burn"
+    }
+  ]
+}"""
+
+
+def test_configs(folder):
+    env = dict(os.environ, XDG_CONFIG_HOME=os.path.join(folder, "config"))
+    path = os.path.join(folder, "config/pprof/settings.json")
+    s = Server(CPU, env=env).ready()
+    send = lambda method, query: s.ask("/ui/" + query, method, OURS)[0]
+    known = lambda: {c["name"]: c["parameters"] for c in
+                     s.data("configs")["configs"]}
+    tap.same("without a file there are no configs", known(), {})
+    tap.same("one is saved", send("POST", "saveconfig?config=mine&f=burn"), 200)
+    tap.same("in pprof's file, as pprof writes it", open(path).read(), SETTINGS)
+    tap.same("for its user alone", [os.stat(p).st_mode & 0o777 for p in (
+        path, os.path.dirname(path))], [0o600, 0o700])
+    tap.same("its parameters are what is not the default", known(),
+             {"mine": {"f": "burn"}})
+    with open(path, "w", encoding="ascii") as file:
+        file.write('{"more":[1,{"a":"]"}],"configs":[{"name":"a","new":{"x": 1},'
+                   '"mean":true},\n{"focus":"\\u00e9<","name":"b","nodecount":3,'
+                   '"granularity":"functions"}],"z":null}')
+    tap.same("what pprof leaves out is false, or 0", known(), {
+        "a": {"mean": "t", "n": "0", "nf": "0", "ef": "0", "trim": "f"},
+        "b": {"f": "\u00e9<", "n": "3", "nf": "0", "ef": "0", "trim": "f",
+              "g": "functions"}})
+    send("POST", "saveconfig?config=a&norm=t&g=functions&n=7&h=%22%5C%22")
+    text = json.load(open(path))
+    tap.same("one of this name is replaced, with what is known of it", text[
+        "configs"][0], {
+            "name": "a", "unit": "minimum", "normalize": True, "sort": "flat",
+            "nodecount": 7, "nodefraction": 0.005, "edgefraction": 0.001,
+            "trim": True, "hide": '"\\"', "granularity": "functions",
+            "new": {"x": 1}})
+    tap.same("the rest stays", (text["configs"][1]["name"], text["more"],
+                                text["z"]), ("b", [1, {"a": "]"}], None))
+    for name, left in (("a", ["b"]), ("b", [])):
+        tap.same("%s is deleted" % name, (send(
+            "DELETE", "deleteconfig?config=" + name), list(known())), (200, left))
+    tap.same("once", send("DELETE", "deleteconfig?config=a"), 400)
+    tap.same("none has no name", send("POST", "saveconfig?f=x"), 400)
+    tap.same("nor what is no number", send(
+        "POST", "saveconfig?config=x&nf=inf"), 400)
+    for text in ('{"configs":[{]', '{"configs":{}}', '[]', '{"configs":[1]}', "{",
+                 '{"a":"\\ud8"}', "[" * 9999):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        tap.ok("a file that is none of it stays: " + text[:20], send(
+            "POST", "saveconfig?config=x") == 400 and open(path).read() == text
+            and "parse" in s.data("configs")["error"])
+    os.rename(path, path + ".true")
+    os.symlink(path + ".true", path)
+    for text in ("", "{}", '{"configs":null}', '{"a":1}', '{"configs":[]}'):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        send("POST", "saveconfig?config=x&f=y")
+        tap.ok("a link stays one, and leads to what is saved: " + text, known() ==
+               {"x": {"f": "y"}} and os.path.islink(path), known())
+    s.close()
 
 
 # -------------------------------------------------------------- reports ----
@@ -448,7 +546,10 @@ def test_reading(folder):
     path = os.path.join(folder, "pipe")
     os.mkfifo(path)
     s = Server(path)
-    tap.ok("it listens before it has read", not s.data("status")["ready"])
+    status = s.data("status")
+    tap.ok("it listens before it has read", not status["ready"])
+    tap.same("and tells what it does", status["progress"],
+             "reading %s (1 of 1)" % path)
     tap.same("and gives the page", s.ask("/ui/flamegraph")[0], 200)
     tap.same("but no view yet", s.get("/ui/api/boxes")[0], 503)
     with open(path, "wb") as file:
@@ -458,8 +559,9 @@ def test_reading(folder):
     tap.same("a signal ends it", s.close(), 0)
     done = subprocess.run([cpprof, "http", ":0", "-no_browser", "/nosuch.pb.gz"],
                           capture_output=True, text=True, check=False)
-    tap.ok("a file that is not there ends it", done.returncode == 2 and
-           "/nosuch.pb.gz" in done.stderr, done)
+    tap.ok("a file that is not there ends it, and only that is said",
+           done.returncode == 2 and re.fullmatch(
+               "cpprof: .*/nosuch.pb.gz.*\n", done.stderr), done)
 
 
 def test_addresses(folder):
@@ -544,6 +646,7 @@ def main():
         test_other_ways(s)
         s.close()
         test_difference(folder)
+        test_configs(folder)
         test_leaving(folder)
         test_programs(folder)
         test_users()

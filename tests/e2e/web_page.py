@@ -42,7 +42,9 @@ class Server:
         self.process = subprocess.Popen(
             [cpprof, "http", ":0", "-no_browser", "-symbolize=none", *words],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cwd)
-        line = self.process.stderr.readline()
+        line = " "
+        while line and "Serving" not in line:
+            line = self.process.stderr.readline()
         self.url = "http://127.0.0.1:%s/ui/" % line.strip().rsplit(":", 1)[1]
 
     def close(self):

@@ -9,7 +9,9 @@
  */
 #include "cli/web/web.h"
 
+#include "cli/terminal.h"
 #include "page/web/page.h"
+#include "report/flame/stacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,13 +90,19 @@ send_status(struct cpprof__web_call *call)
     struct cpprof__web *web = call->web;
     struct cpprof__buffer out = {0};
     enum cpprof_status status;
+    char what[256];
     bool is_ready;
+    long seconds = cpprof__progress_now(what, sizeof what);
 
     pthread_mutex_lock(&web->lock);
     is_ready = web->profile != NULL;
     pthread_mutex_unlock(&web->lock);
-    cpprof__buffer_printf(&out, "{\"v\":1,\"ready\":%s,",
-                          is_ready ? "true" : "false");
+    cpprof__buffer_printf(&out,
+                          "{\"v\":1,\"ready\":%s,\"seconds\":%ld,"
+                          "\"progress\":",
+                          is_ready ? "true" : "false", is_ready ? 0 : seconds);
+    cpprof__json_text(&out, what, is_ready ? 0 : strlen(what));
+    cpprof__buffer_printf(&out, ",");
     cpprof__web_print_start(web, &out);
     cpprof__buffer_printf(&out, "}\n");
     status = out.failed ? cpprof__web_say(call, 500, "out of memory")
@@ -130,6 +138,8 @@ send_api(struct cpprof__web_call *call, const char *name)
 
     if (strcmp(name, "status") == 0)
         return send_status(call);
+    if (strcmp(name, "configs") == 0)
+        return cpprof__web_send_configs(call);
     pthread_mutex_lock(&call->web->lock);
     is_ready = call->web->profile != NULL;
     pthread_mutex_unlock(&call->web->lock);
@@ -182,6 +192,20 @@ send_ui(struct cpprof__web_call *call, const char *name)
     return cpprof__web_say(call, 404, "no such page");
 }
 
+/* What changes something, which no GET does. Whether a page of ours asks was
+ * seen by the server. */
+static enum cpprof_status
+send_change(struct cpprof__web_call *call, const char *path)
+{
+    const char *method = call->request->method;
+    bool saves = strcmp(path, "/ui/saveconfig") == 0;
+
+    if (strcmp(method, "POST") != 0 && (saves || strcmp(method, "DELETE") != 0))
+        return cpprof__web_say(call, 405,
+                               saves ? "only POST" : "only POST and DELETE");
+    return cpprof__web_edit_config(call, !saves);
+}
+
 enum cpprof_status
 cpprof__web_answer(struct cpprof__web_call *call)
 {
@@ -192,6 +216,9 @@ cpprof__web_answer(struct cpprof__web_call *call)
     if (strncmp(path, call->web->prefix, n) != 0)
         return cpprof__web_say(call, 404, "not found");
     call->path = path += n;
+    if (strcmp(path, "/ui/saveconfig") == 0 ||
+        strcmp(path, "/ui/deleteconfig") == 0)
+        return send_change(call, path);
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return cpprof__web_say(call, 405, "only GET and HEAD");
     if (strncmp(path, "/ui/", 4) == 0)

@@ -40,6 +40,7 @@ static const struct {
     {"unit", "unit"},
     {"rel", "relative_percentages"},
     {"mean", "mean"},
+    {"norm", "normalize"},
     {"dropneg", "drop_negative"},
     {"calltree", "call_tree"},
     {"compact", "compact_labels"},
@@ -47,6 +48,17 @@ static const struct {
     {"noinlines", "noinlines"},
     {"showcolumns", "showcolumns"},
 };
+
+const char *
+cpprof__web_parameter(const char *setting)
+{
+    size_t i = 0;
+
+    while (i + 1 < sizeof names / sizeof names[0] &&
+           strcmp(names[i].setting, setting) != 0)
+        i++;
+    return names[i].parameter;
+}
 
 /* ------------------------------------------------------------ decoding ---- */
 
@@ -100,6 +112,8 @@ take_own(struct cpprof__web_query *q, const char *name, const char *value)
         q->zoom = *value ? value : NULL;
     else if (strcmp(name, "sym") == 0)
         q->symbol = value;
+    else if (strcmp(name, "config") == 0)
+        q->config = value;
     else if (strcmp(name, "w") == 0)
         q->width = strtod(value, NULL);
     else if (strcmp(name, "max") == 0)
@@ -127,6 +141,7 @@ take(struct cpprof__web_query *q, const char *name, const char *value,
     for (i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i].parameter, name) == 0)
             setting = cpprof__setting_find(names[i].setting);
+    q->has_granularity |= strcmp(name, "g") == 0 && *value;
     /* Others are the page's own business. */
     if (!setting || (!*value && setting->kind != CPPROF__FLAG_STRING))
         return true;

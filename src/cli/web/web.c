@@ -25,8 +25,9 @@
 #include <unistd.h>
 
 /* A profile that is read within this many milliseconds is read before the
- * browser starts: then no page is opened for a file that is not there. */
-#define BROWSER_MS 300
+ * address is printed and the browser starts: then a file that is not there is
+ * all that is said. */
+#define ANNOUNCE_MS 300
 
 static struct cpprof__web web = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                  .changed = PTHREAD_COND_INITIALIZER};
@@ -119,8 +120,8 @@ is_here(const char *address)
            strncmp(address, "[::1]:", 6) == 0;
 }
 
-/* Others than this machine can reach it: whoever is to see the page has to
- * know a path that cannot be guessed. */
+/* Others than this machine, or other users of it, can reach it: whoever is to
+ * see the page has to know a path that cannot be guessed. */
 static bool
 make_secret(char *prefix)
 {
@@ -133,6 +134,14 @@ make_secret(char *prefix)
     for (i = 0; i < sizeof bytes; i++)
         prefix += sprintf(prefix, "%02x", bytes[i]);
     return true;
+}
+
+/* Whose a connection is can be seen in the table at least. */
+static bool
+is_for_one_user(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0 ||
+           access("/proc/net/tcp", R_OK) == 0;
 }
 
 static enum cpprof_status
@@ -149,9 +158,9 @@ listen_at(const char *text, struct cpprof_error *error)
     address = full_address(text);
     if (!address)
         return cpprof__fail_nomem(error);
-    if (!is_here(address)) {
+    web.is_foreign |= !is_here(address);
+    if (!is_here(address) || !is_for_one_user(address)) {
         options.flags |= CPPROF_HTTP_INSECURE; /* the secret guards it */
-        web.is_foreign = true;
         if (!make_secret(web.prefix)) {
             free(address);
             return cpprof__fail(error, CPPROF_SYSTEM, errno,
@@ -210,6 +219,7 @@ read_profile(void *arg)
     cpprof__progress_end();
     pthread_mutex_lock(&web.lock);
     web.profile = p;
+    web.has_failed = !p;
     pthread_cond_broadcast(&web.changed);
     pthread_mutex_unlock(&web.lock);
     if (!p)
@@ -217,42 +227,63 @@ read_profile(void *arg)
     return NULL;
 }
 
-/* Start the browser when the profile is there, or takes long. */
-static void *
-open_browser(void *arg)
+/* Wait until the profile is there, or takes long. False: there is none. */
+static bool
+wait_for_profile(void)
 {
-    struct cpprof_error error = {.text = ""};
     struct timespec until;
     int failed = 0;
+    bool ok;
 
-    (void)arg;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += BROWSER_MS * 1000000;
+    until.tv_nsec += ANNOUNCE_MS * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&web.lock);
-    while (!web.profile && !failed)
+    while (!web.profile && !web.has_failed && !failed)
         failed = pthread_cond_timedwait(&web.changed, &web.lock, &until);
+    ok = !web.has_failed;
     pthread_mutex_unlock(&web.lock);
-    if (cpprof__browse(work.url, &error) != CPPROF_OK)
+    return ok;
+}
+
+/* Tell where the page is, and start the browser. */
+static void *
+announce(void *wants_browser)
+{
+    struct cpprof_error error = {.text = ""};
+
+    if (!wait_for_profile())
+        return NULL;
+    cpprof__progress_hide();
+    fprintf(stderr, "Serving web UI on %s\n", work.url);
+    if (wants_browser && cpprof__browse(work.url, &error) != CPPROF_OK)
         cpprof__cli_warn("%s", error.text);
     return NULL;
+}
+
+static bool
+run_detached(void *(*run)(void *arg), void *arg)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, run, arg) != 0)
+        return false;
+    pthread_detach(thread);
+    return true;
 }
 
 /* The signal that ends it. */
 static int
 serve(const sigset_t *signals, bool wants_browser)
 {
-    pthread_t thread;
     int signal = 0;
 
-    if (pthread_create(&thread, NULL, read_profile, NULL) != 0) {
+    if (!run_detached(read_profile, NULL) ||
+        !run_detached(announce, wants_browser ? &web : NULL)) {
         cpprof__cli_fail("no thread could be started");
         return SIGUSR1;
     }
-    pthread_detach(thread);
-    if (wants_browser && pthread_create(&thread, NULL, open_browser, NULL) == 0)
-        pthread_detach(thread);
     while (sigwait(signals, &signal) != 0)
         continue;
     return signal;
@@ -279,7 +310,6 @@ cpprof__web(const struct cpprof__report_flags *flags,
     if (listen_at(flags->http, &error) != CPPROF_OK)
         return cpprof__cli_fail("%s", error.text);
     page_address(work.url, sizeof work.url);
-    fprintf(stderr, "Serving web UI on %s\n", work.url);
     signal = serve(&signals,
                    !flags->no_browser && strncmp(work.url, "http", 4) == 0);
     pthread_mutex_lock(&web.lock);

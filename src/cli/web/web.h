@@ -36,6 +36,7 @@ struct cpprof__web {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct pprof_profile *profile; /* NULL: it is still being read */
+    bool has_failed;               /* there will be none */
     unsigned n_children;           /* views that are being made */
     bool ends;                     /* no view is wanted any more */
 };
@@ -71,9 +72,11 @@ struct cpprof__web_query {
     struct cpprof__settings settings;
     char *text; /* the memory of the rest */
     const char *pivot, *zoom, *symbol;
-    double width; /* pixels; 0: none was given */
-    uint64_t max; /* bytes of a text, or rows of a table; 0: all */
+    const char *config; /* the name of a saved one */
+    double width;       /* pixels; 0: none was given */
+    uint64_t max;       /* bytes of a text, or rows of a table; 0: all */
     bool inverted, callers, packed;
+    bool has_granularity; /* it is not the default */
 };
 
 /* Read them over the flags that the command was started with. False: they are
@@ -85,11 +88,25 @@ cpprof__web_query(const struct cpprof__web_call *call,
 void
 cpprof__web_query_free(struct cpprof__web_query *query);
 
+/* The parameter of a setting that has one. */
+const char *
+cpprof__web_parameter(const char *setting);
+
 /* Append what the page needs to name the command line of what it shows: the
  * settings that differ from their defaults, sources and bases, as JSON. */
 void
 cpprof__web_print_start(const struct cpprof__web *web,
                         struct cpprof__buffer *out);
+
+/* ------------------------------------------------------ configs.c ------- */
+
+/* Answer with the saved configs, each as parameters. */
+enum cpprof_status
+cpprof__web_send_configs(struct cpprof__web_call *call);
+
+/* Save what the request asks for under its `config`, or remove that. */
+enum cpprof_status
+cpprof__web_edit_config(struct cpprof__web_call *call, bool removes);
 
 /* --------------------------------------------------------- view.c ------- */
 
