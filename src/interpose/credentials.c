@@ -14,6 +14,7 @@
  */
 #include "collect/runtime/own_threads.h"
 #include "http/listen.h"
+#include "interpose/parts.h"
 #include "interpose/take_over.h"
 #include "push/process.h"
 
@@ -33,27 +34,23 @@ wake_up(void)
     cpprof__push_wake_up();
 }
 
-/* What is to be undone. Handlers of the program wait: one that left by
- * siglongjmp would leave the pause as it is, for ever. */
-struct alone {
-    bool are_paused;
-    sigset_t mask;
-};
-
-static struct alone
-pause_threads(void)
+/* Handlers of the program wait: one that left by siglongjmp would leave the
+ * pause as it is, for ever. A thread ends and begins with malloc, which is
+ * locked while libc forks. */
+struct cpprof__alone
+cpprof__alone_begin(void)
 {
-    struct alone alone;
+    struct cpprof__alone alone;
     sigset_t all;
 
     sigfillset(&all); /* without those of libc's, which setuid() sends */
     pthread_sigmask(SIG_SETMASK, &all, &alone.mask);
-    alone.are_paused = cpprof__own_threads_pause(wake_up);
+    alone.are_paused = !cpprof__in_fork() && cpprof__own_threads_pause(wake_up);
     return alone;
 }
 
-static int
-resume_threads(const struct alone *alone, int result)
+int
+cpprof__alone_end(const struct cpprof__alone *alone, int result)
 {
     int saved_errno = errno;
 
@@ -64,15 +61,26 @@ resume_threads(const struct alone *alone, int result)
     return result;
 }
 
+bool
+cpprof__alone_again(struct cpprof__alone *alone)
+{
+    int saved_errno = errno;
+
+    *alone = cpprof__alone_begin();
+    pthread_sigmask(SIG_SETMASK, &alone->mask, NULL);
+    errno = saved_errno;
+    return alone->are_paused;
+}
+
 /* The name underneath, while no thread of ours is there. */
 #define ALONE(name, parameters, arguments)                                     \
     TAKE_OVER(name, int, parameters, arguments)                                \
                                                                                \
     static int name##_on parameters                                            \
     {                                                                          \
-        struct alone alone = pause_threads();                                  \
+        struct cpprof__alone alone = cpprof__alone_begin();                    \
                                                                                \
-        return resume_threads(&alone, cpprof__real(name) arguments);           \
+        return cpprof__alone_end(&alone, cpprof__real(name) arguments);        \
     }
 
 /* No header of libc declares it. */
@@ -100,10 +108,10 @@ TAKE_OVER(initgroups, int, (const char *user, gid_t gid), (user, gid))
 static int
 initgroups_on(const char *user, gid_t gid)
 {
-    struct alone alone = pause_threads();
+    struct cpprof__alone alone = cpprof__alone_begin();
 
     pthread_sigmask(SIG_SETMASK, &alone.mask, NULL);
-    return resume_threads(&alone, cpprof__real(initgroups)(user, gid));
+    return cpprof__alone_end(&alone, cpprof__real(initgroups)(user, gid));
 }
 
 TAKE_OVER(close_range, int, (unsigned from, unsigned to, int flags),
@@ -112,10 +120,11 @@ TAKE_OVER(close_range, int, (unsigned from, unsigned to, int flags),
 static int
 close_range_on(unsigned from, unsigned to, int flags)
 {
-    struct alone alone;
+    struct cpprof__alone alone;
 
     if (!(flags & CLOSE_RANGE_UNSHARE))
         return cpprof__real(close_range)(from, to, flags);
-    alone = pause_threads();
-    return resume_threads(&alone, cpprof__real(close_range)(from, to, flags));
+    alone = cpprof__alone_begin();
+    return cpprof__alone_end(&alone,
+                             cpprof__real(close_range)(from, to, flags));
 }

@@ -11,11 +11,22 @@
 #include "interpose/parts.h"
 #include "interpose/take_over.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <unistd.h>
 
 static __thread bool in_fork;
+
+/* From our handler before a fork to that after it: libc has its locks then,
+ * malloc's among them, and makes and ends no thread. */
+static __thread volatile bool libc_forks;
+
+bool
+cpprof__in_fork(void)
+{
+    return libc_forks;
+}
 
 static void
 prepare(void)
@@ -38,11 +49,13 @@ before_fork(void)
 {
     if (!in_fork)
         prepare();
+    libc_forks = true;
 }
 
 static void
 after_fork(void)
 {
+    libc_forks = false;
     if (!in_fork)
         go_on();
 }
@@ -65,6 +78,7 @@ in_child(void)
     unsigned i;
     CPPROF__UNCANCELLED;
 
+    libc_forks = false;
     for (i = 0; i < cpprof__n_parts; i++)
         if (cpprof__parts[i].in_child)
             cpprof__parts[i].in_child();
@@ -83,11 +97,14 @@ TAKE_OVER(fork, pid_t, (void), ())
 static pid_t
 fork_on(void)
 {
+    struct cpprof__alone alone;
     pid_t pid;
 
     prepare();
     in_fork = true;
     pid = cpprof__real(fork)();
+    if (pid < 0 && errno == EAGAIN && cpprof__alone_again(&alone))
+        pid = cpprof__alone_end(&alone, cpprof__real(fork)());
     in_fork = false;
     if (pid)
         go_on();

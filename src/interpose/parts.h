@@ -6,6 +6,7 @@
 #ifndef INTERPOSE_PARTS_H
 #define INTERPOSE_PARTS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,5 +49,28 @@ cpprof__at_quick_exit(void);
  */
 bool
 cpprof__in_thread_creation(void);
+
+/*
+ * credentials.c: no thread of ours is there from begin to end, and all signals
+ * are blocked in the caller. The end returns `result`, and leaves errno.
+ */
+struct cpprof__alone {
+    bool are_paused; /* there were some */
+    sigset_t mask;   /* of the caller */
+};
+
+struct cpprof__alone
+cpprof__alone_begin(void);
+int
+cpprof__alone_end(const struct cpprof__alone *alone, int result);
+
+/* The same as the begin for what has failed because there are too many threads,
+ * but signals come. False: there were none of ours, and there is no end. */
+bool
+cpprof__alone_again(struct cpprof__alone *alone);
+
+/* fork.c: is it one that interrupted libc's fork? Safety: AS. */
+bool
+cpprof__in_fork(void);
 
 #endif

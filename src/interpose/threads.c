@@ -2,7 +2,8 @@
 /*
  * Thread creation: each new thread announces itself to the session before it
  * runs the program's start routine. The wrapper ends in a tail call, so that
- * no frame of ours stays on the thread's stack.
+ * no frame of ours stays on the thread's stack. Where a limit on threads lets
+ * no more be made, threads of ours give way.
  */
 #include "collect/threads/threads.h"
 #include "collect/heap/heap_stacks.h"
@@ -166,6 +167,8 @@ pthread_create_on(pthread_t *restrict thread,
     struct cpprof__thread *t;
     struct note *note;
     struct cpprof__thread_creation *creation;
+    struct cpprof__alone alone;
+    void *(*run)(void *);
     int failed;
     IN_CREATION;
 
@@ -179,9 +182,12 @@ pthread_create_on(pthread_t *restrict thread,
     set_creation(t, note, creation);
     if (!t && !note) /* no memory: a scan will find it */
         return cpprof__real(pthread_create)(thread, attr, start, arg);
-    failed = cpprof__real(pthread_create)(thread, attr,
-                                          t ? run_pthread : run_pthread_later,
-                                          t ? (void *)t : (void *)note);
+    run = t ? run_pthread : run_pthread_later;
+    arg = t ? (void *)t : (void *)note;
+    failed = cpprof__real(pthread_create)(thread, attr, run, arg);
+    if (failed == EAGAIN && cpprof__alone_again(&alone))
+        failed = cpprof__alone_end(
+            &alone, cpprof__real(pthread_create)(thread, attr, run, arg));
     if (failed)
         cpprof__thread_creation_cancel(creation);
     if (failed && t)
@@ -225,13 +231,18 @@ thrd_create_on(thrd_t *thread, thrd_start_t start, void *arg)
         t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
     struct cpprof__thread_creation *creation =
         cpprof__thread_creation_announce((uintptr_t)start);
+    thrd_start_t run = t ? run_thrd : run_thrd_later;
+    struct cpprof__alone alone;
     int failed;
 
     set_creation(t, note, creation);
     if (!t && !note)
         return cpprof__real(thrd_create)(thread, start, arg);
-    failed = cpprof__real(thrd_create)(thread, t ? run_thrd : run_thrd_later,
-                                       t ? (void *)t : (void *)note);
+    arg = t ? (void *)t : (void *)note;
+    failed = cpprof__real(thrd_create)(thread, run, arg);
+    if (failed == thrd_error && cpprof__alone_again(&alone))
+        failed = cpprof__alone_end(&alone,
+                                   cpprof__real(thrd_create)(thread, run, arg));
     if (failed != thrd_success)
         cpprof__thread_creation_cancel(creation);
     if (failed != thrd_success && t)

@@ -321,15 +321,16 @@ stop(void)
     free_server(s);
 }
 
+/* The caller comes again: who has the lock may wait for malloc, which the
+ * caller, a handler, has interrupted. */
 static void
 wake_up(void)
 {
     struct cpprof__http_server *s = here();
     size_t i;
 
-    if (!s)
+    if (!s || pthread_mutex_trylock(&s->lock))
         return;
-    pthread_mutex_lock(&s->lock);
     cpprof__http_wake(s);
     pthread_cond_broadcast(&s->work);
     for (i = 0; i < s->n_connections; i++)
