@@ -5,20 +5,30 @@
  * A limit on queued signals that it lowers: the kernel would send SIGIO in the
  * stead of a perf event's signal for which there is no room, and that ends a
  * program without a handler. So threads get timers before. An alternate stack
- * on which it makes coroutines: threads/action.h.
+ * on which it makes coroutines: threads/action.h. Strict seccomp, under which a
+ * thread is killed for any system call but read, write, exit and sigreturn: our
+ * signal is blocked there, for good, and hooks see an exempt thread.
  *
- * Source: fcntl(2), F_SETSIG; sigaltstack(2).
+ * Source: fcntl(2), F_SETSIG; sigaltstack(2); seccomp(2).
  */
 /* Its header gives the one name the other's. */
 #undef _FILE_OFFSET_BITS
 
+#include "collect/signal/heap/exempt.h"
+#include "collect/signal/sample/sampler.h"
 #include "collect/threads/action.h"
 #include "collect/threads/threads.h"
 #include "interpose/take_over.h"
 
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 
@@ -76,4 +86,64 @@ sigaltstack_on(const stack_t *stack, stack_t *old)
         cpprof__action_before_alternate_stack();
     errno = saved_errno;
     return cpprof__real(sigaltstack)(stack, old);
+}
+
+/* ---- strict seccomp --------------------------------------------------- */
+
+/* libc's own wrapper hands on four words, however many there are. */
+#define WORDS_OF(option)                                                       \
+    unsigned long words[4];                                                    \
+    va_list list;                                                              \
+                                                                               \
+    va_start(list, option);                                                    \
+    for (unsigned i = 0; i < 4; i++)                                           \
+        words[i] = va_arg(list, unsigned long);                                \
+    va_end(list)
+#define WORDS words[0], words[1], words[2], words[3]
+
+HOOK(prctl, NULL)
+
+CPPROF_API int
+prctl(int option, ...)
+{
+    WORDS_OF(option);
+
+    return ENTRY(prctl)(option, WORDS);
+}
+
+static int
+prctl_first(int option, ...)
+{
+    WORDS_OF(option);
+
+    return FIRST(prctl)(option, WORDS);
+}
+
+/* libc's calls leave signal 33 as it is. */
+static void
+change_own_signal(int how)
+{
+    uint64_t signals = (uint64_t)1 << (CPPROF__SIGNAL - 1);
+
+    syscall(SYS_rt_sigprocmask, how, &signals, NULL, sizeof signals);
+}
+
+static int
+prctl_on(int option, ...)
+{
+    int saved_errno = errno, result;
+    WORDS_OF(option);
+
+    if (option != PR_SET_SECCOMP || words[0] != SECCOMP_MODE_STRICT)
+        return cpprof__real(prctl)(option, WORDS);
+    change_own_signal(SIG_BLOCK);
+    errno = saved_errno;
+    result = cpprof__real(prctl)(option, WORDS);
+    saved_errno = errno;
+    if (result)
+        change_own_signal(SIG_UNBLOCK);
+    else
+        cpprof__hook_self.exempt++;
+    errno = saved_errno;
+    return result;
 }

@@ -132,6 +132,7 @@
     X(UNLOAD, dlclose)                                                         \
     CPPROF__LIMIT_NAMES(X)                                                     \
     X(PROCESS, sigaltstack)                                                    \
+    X(PROCESS, prctl)                                                          \
     X(PROCESS, setsid)                                                         \
     X(PROCESS, daemon)                                                         \
     X(PROCESS, setuid)                                                         \
