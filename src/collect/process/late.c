@@ -61,7 +61,7 @@ wait_and_start(void *arg)
     while (load_acquire(&state) != NOTHING) {
         uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
 
-        if (cpprof__own_threads_pause_now())
+        if (cpprof__own_thread_must_leave())
             return true;
         if (now >= due && change(WAITING, STARTING)) {
             start(&birth);

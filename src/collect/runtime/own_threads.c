@@ -33,15 +33,19 @@
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* How often a thread looks whether it is alone. */
-#define LOOK_NS 1000000000u
+/* Tunable. How often a thread looks whether it is alone, which takes some 10
+ * us. A program whose last thread ends by a bare system call ends so much
+ * later. */
+#define LOOK_NS 100000000u
 
 /* Tunables. A change of credentials waits so long for threads to leave what
  * they do, and looks so often. */
@@ -146,6 +150,7 @@ begin(struct cpprof__own_thread *t)
     begin_clean();
     self.is_own = true;
     self.thread = t;
+    self.looked_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     cpprof__own_list_begin(t != NULL, t ? t->wake : NULL);
     cpprof__own_list_expect_no_more();
 }
@@ -156,21 +161,48 @@ cpprof__own_thread_begin(void)
     begin(NULL);
 }
 
-/* It stays in the list of threads, as a zombie, until the process ends. */
+/* The field of that number, or NULL. The second is in parentheses, and may have
+ * any of the characters. Source: proc_pid_stat(5). */
+static const char *
+stat_field(const char *stat, unsigned number)
+{
+    const char *at = strrchr(stat, ')');
+    unsigned i;
+
+    for (i = 2; at && i < number; i++) {
+        at = strchr(at, ' ');
+        at += at != NULL;
+    }
+    return at;
+}
+
+/* It stays in the list of threads, as a zombie, until the process ends. status:
+ * as wait() would tell it. */
 static bool
-main_has_ended(void)
+main_has_ended_with(int *status)
 {
     struct cpprof__buffer stat = {0};
-    const char *state = NULL;
+    const char *state = NULL, *code = NULL;
     char path[64];
     bool has;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-    if (cpprof__proc_read(path, &stat))
-        state = strrchr((const char *)stat.data, ')');
-    has = state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
+    if (cpprof__proc_read(path, &stat)) {
+        state = stat_field((const char *)stat.data, 3);
+        code = stat_field((const char *)stat.data, 52);
+    }
+    has = state && (*state == 'Z' || *state == 'X');
+    *status = has && code ? atoi(code) : 0;
     cpprof__buffer_free(&stat);
     return has;
+}
+
+static bool
+main_has_ended(void)
+{
+    int status;
+
+    return main_has_ended_with(&status);
 }
 
 static void
@@ -184,16 +216,47 @@ set_program_mask(void)
     pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
 
+static bool
+others_are_ours(void);
+
+/*
+ * The main thread, the last of the program's, ended by the raw system call, or
+ * was killed alone, as seccomp does: libc does not know that it is gone, and
+ * the kernel would take the status of whichever thread of ours is the last.
+ */
+static void
+end_as_main_did(int status)
+{
+    const struct timespec pause = {0, PAUSE_LOOK_NS};
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PAUSE_NS;
+
+    while (cpprof__own_threads() && cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        syscall(SYS_nanosleep, &pause, NULL);
+    if (WIFSIGNALED(status)) {
+        sigset_t all;
+
+        signal(WTERMSIG(status), SIG_DFL);
+        sigfillset(&all);
+        pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+        kill(getpid(), WTERMSIG(status));
+    }
+    syscall(SYS_exit_group, WEXITSTATUS(status));
+}
+
 /* If the main thread is gone, exit handlers of the program may run on this one:
  * with its signals, and in the heap profile. */
 void
 cpprof__own_thread_end(void)
 {
+    int status;
+
     cpprof__own_list_end();
-    if (main_has_ended()) {
-        cpprof__hook_self.exempt = 0;
-        set_program_mask();
-    }
+    if (!main_has_ended_with(&status))
+        return;
+    if (status && others_are_ours())
+        end_as_main_did(status);
+    cpprof__hook_self.exempt = 0;
+    set_program_mask();
 }
 
 /* After this its owner may free it. */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* guest: 2. A process of one thread that ends by the raw system call exit, or
+ * is killed for a system call, has the status that it has alone. */
+#include "host.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static void
+end_raw(void)
+{
+    syscall(SYS_exit, 7);
+}
+
+/* A filter that kills the thread, as older sandboxes have it. */
+static void
+end_by_filter(void)
+{
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof lines / sizeof *lines, lines};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+    getppid();
+}
+
+static void
+test(void (*end)(void), unsigned ms, int wanted)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        sleep_ms(ms);
+        end();
+        _exit(99);
+    }
+    status = status_of(pid);
+    EXPECT(status == wanted, "%d after %u ms, not %d", status, ms, wanted);
+}
+
+int
+main(void)
+{
+    test(end_raw, 0, 7);
+    test(end_raw, 1100, 7);
+    test(end_by_filter, 20, 256 + SIGSYS);
+    fflush(stdout);
+    busy_ms(20);
+    syscall(SYS_exit, host_wrong);
+    return 99;
+}
