@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    6
+#define CPPROF__SYMBOLIZER_ABI    7
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -71,8 +71,9 @@ struct cpprof__symbolizer_ops {
     struct cpprof__symbolizer *(*make)(
         const struct cpprof__symbolizer_options *options);
 
-    /* Copies *mapping; returns its index, 0, 1, ..., or SIZE_MAX. Cheap: the
-     * file is opened when the first address of the mapping is asked for. */
+    /* Copies *mapping; returns its index, 0, 1, ..., the same for the same, or
+     * SIZE_MAX. Cheap: the file is opened when the first address of the mapping
+     * is asked for. */
     size_t (*add_mapping)(struct cpprof__symbolizer *s,
                           const struct cpprof__symbolizer_mapping *mapping);
 
@@ -92,6 +93,15 @@ struct cpprof__symbolizer_ops {
     /* True when inlined frames of this mapping are known: it has DWARF with
      * inline information and functions_only is off. */
     bool (*knows_inlines)(struct cpprof__symbolizer *s, size_t mapping);
+
+    /*
+     * Close files, the largest first, until at most max_bytes are held, and
+     * those that are not what lies at their path any more or may change without
+     * notice: to read one that was cut is a SIGBUS. Whoever asks again later
+     * does this before. They are opened again when they are needed. Returns the
+     * bytes that are held, about.
+     */
+    size_t (*trim)(struct cpprof__symbolizer *s, size_t max_bytes);
 
     void (*free)(struct cpprof__symbolizer *s);
 };

@@ -363,6 +363,45 @@ cpprof__module_close(struct cpprof__module *module)
     memset(module, 0, sizeof *module);
 }
 
+/* A packed symbol table is unpacked by libelf. */
+static size_t
+mini_bytes(const struct cpprof__elf_file *mini)
+{
+    size_t n = 0;
+
+    return mini->elf && elf_rawfile(mini->elf, &n) ? n : 0;
+}
+
+size_t
+cpprof__module_held(const struct cpprof__module *module)
+{
+    if (!module->is_opened)
+        return 0;
+    return sizeof *module + cpprof__units_held(&module->units) +
+           module->image.n_unpacked_bytes + module->debug.n_unpacked_bytes +
+           module->shared.n_unpacked_bytes + mini_bytes(&module->mini) +
+           module->symbols.ranges.n *
+               (sizeof *module->symbols.ranges.items + sizeof(char *)) +
+           module->symbols.items.capacity * sizeof *module->symbols.items.at;
+}
+
+/* libdw does not say which files of split units it has open. */
+bool
+cpprof__module_is_current(const struct cpprof__module *module)
+{
+    return !module->is_broken && !cpprof__units_are_split(&module->units) &&
+           cpprof__elf_is_current(&module->image) &&
+           cpprof__elf_is_current(&module->debug) &&
+           cpprof__elf_is_current(&module->shared);
+}
+
+void
+cpprof__module_forget(struct cpprof__module *module)
+{
+    close_files(module);
+    module->takes_all = false;
+}
+
 /* Says a part of the units what all of them say? */
 static bool
 is_enough(const struct cpprof__module *module)

@@ -70,6 +70,18 @@ bool
 cpprof__module_knows_inlines(struct cpprof__module *module,
                              const struct cpprof__symbolizer_options *options);
 
+/* The memory that its files take, in bytes and about; 0: they are not open. */
+size_t
+cpprof__module_held(const struct cpprof__module *module);
+
+/* Is what is open what lies at its path? */
+bool
+cpprof__module_is_current(const struct cpprof__module *module);
+
+/* Close the files; the next address opens them again. */
+void
+cpprof__module_forget(struct cpprof__module *module);
+
 void
 cpprof__module_close(struct cpprof__module *module);
 

@@ -105,18 +105,37 @@ find_or_make_module(struct cpprof__symbolizer *s,
     return module;
 }
 
+/* A symbolizer that is kept is told of the same mappings again. */
+static size_t
+find_mapping(const struct cpprof__symbolizer *s,
+             const struct cpprof__module *module,
+             const struct cpprof__symbolizer_mapping *mapping)
+{
+    size_t i;
+
+    for (i = 0; i < s->mappings.n; i++) {
+        const struct mapping *m = &s->mappings.at[i];
+
+        if (m->module == module && m->as_given.start == mapping->start &&
+            m->as_given.limit == mapping->limit &&
+            m->as_given.offset == mapping->offset)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
 static size_t
 add_mapping(struct cpprof__symbolizer *s,
             const struct cpprof__symbolizer_mapping *mapping)
 {
+    struct cpprof__module *module = find_or_make_module(s, mapping);
+    size_t found = module ? find_mapping(s, module, mapping) : SIZE_MAX;
     struct mapping *added;
 
-    if (!CPPROF__BOUNDED_ROOM(&s->mappings))
-        return SIZE_MAX;
+    if (found != SIZE_MAX || !module || !CPPROF__BOUNDED_ROOM(&s->mappings))
+        return found;
     added = &s->mappings.at[s->mappings.n];
-    added->module = find_or_make_module(s, mapping);
-    if (!added->module)
-        return SIZE_MAX;
+    added->module = module;
     added->as_given = *mapping;
     added->as_given.path = added->module->path;
     added->as_given.build_id = added->module->build_id;
@@ -186,6 +205,42 @@ knows_inlines(struct cpprof__symbolizer *s, size_t mapping)
                                         &s->options);
 }
 
+/* What is held, and the module that holds most of it; NULL: none holds any. */
+static size_t
+add_up(const struct cpprof__symbolizer *s, struct cpprof__module **largest)
+{
+    size_t n = s->names.arena.n_bytes +
+               s->names.items.capacity * sizeof *s->names.items.at +
+               s->mappings.capacity * sizeof *s->mappings.at;
+    size_t n_largest = 0, i;
+
+    *largest = NULL;
+    for (i = 0; i < s->modules.n; i++) {
+        size_t n_module = cpprof__module_held(s->modules.at[i]);
+
+        n += n_module;
+        if (n_module > n_largest) {
+            n_largest = n_module;
+            *largest = s->modules.at[i];
+        }
+    }
+    return n;
+}
+
+static size_t
+trim(struct cpprof__symbolizer *s, size_t max_bytes)
+{
+    struct cpprof__module *largest;
+    size_t n, i;
+
+    for (i = 0; i < s->modules.n; i++)
+        if (!cpprof__module_is_current(s->modules.at[i]))
+            cpprof__module_forget(s->modules.at[i]);
+    while ((n = add_up(s, &largest)) > max_bytes && largest)
+        cpprof__module_forget(largest);
+    return n;
+}
+
 CPPROF_API extern const struct cpprof__symbolizer_ops cpprof__symbolizer;
 
 const struct cpprof__symbolizer_ops cpprof__symbolizer = {
@@ -195,5 +250,6 @@ const struct cpprof__symbolizer_ops cpprof__symbolizer = {
     .expect = expect,
     .resolve = resolve,
     .knows_inlines = knows_inlines,
+    .trim = trim,
     .free = free_symbolizer,
 };

@@ -149,6 +149,17 @@ fake_knows_inlines(struct cpprof__symbolizer *s, size_t mapping)
     return true;
 }
 
+/* What it says to hold; as it is, no symbolizer is kept. */
+static size_t n_fake_bytes = SIZE_MAX;
+static unsigned n_trimmed;
+
+static size_t
+fake_trim(struct cpprof__symbolizer *s, size_t max_bytes)
+{
+    __atomic_fetch_add(&n_trimmed, 1, __ATOMIC_RELAXED);
+    return n_fake_bytes;
+}
+
 static void
 fake_free(struct cpprof__symbolizer *s)
 {
@@ -162,6 +173,7 @@ static const struct cpprof__symbolizer_ops fake_ops = {
     .expect = fake_expect,
     .resolve = fake_resolve,
     .knows_inlines = fake_knows_inlines,
+    .trim = fake_trim,
     .free = fake_free,
 };
 

@@ -4,6 +4,9 @@
 
 #include "collect/encode/names.h"
 
+#include "collect/store/tables.h"
+
+#include <dlfcn.h>
 #include <pthread.h>
 
 static const struct cpprof__symbolizer_mapping with_id = {
@@ -115,6 +118,99 @@ only_what_is_not_remembered_is_expected_underneath(void **state)
     ops->expect(s, 0, 0x10010);
     assert_int_equal(n_expected, expected + 1);
     ops->free(s);
+}
+
+/* ---- the symbolizer itself ----------------------------------------------- */
+
+/* Ask for a new address; how many symbolizers were made. */
+static unsigned
+make_for(const struct cpprof__symbolizer_mapping *mapping, bool functions_only)
+{
+    static uint64_t pc = 0x10000;
+    unsigned before = n_made;
+
+    assert_int_equal(ask(mapping, ++pc, functions_only, 1), 1);
+    return n_made - before;
+}
+
+static void
+new_address_is_asked_of_the_symbolizer_that_was_kept(void **state)
+{
+    cpprof__names_forget();
+    n_fake_bytes = 1000;
+    assert_int_equal(make_for(&with_id, false), 1);
+    assert_int_equal(make_for(&with_id, false), 0);
+    assert_true(cpprof__names_held() >= 1000);
+    assert_int_equal(make_for(&without_id, false), 0);
+    assert_int_equal(make_for(&with_id, true), 1);
+    assert_int_equal(make_for(&with_id, true), 0);
+    cpprof__names_forget();
+    assert_int_equal(cpprof__names_held(), 0);
+    assert_int_equal(make_for(&with_id, true), 1);
+    cpprof__names_forget();
+    n_fake_bytes = SIZE_MAX;
+}
+
+static void
+symbolizer_is_not_kept_if_it_is_large(void **state)
+{
+    cpprof__names_forget();
+    n_fake_bytes = CPPROF__NAMES_INNER_BYTES + 1;
+    assert_int_equal(make_for(&with_id, false), 1);
+    assert_int_equal(make_for(&with_id, false), 1);
+    assert_true(cpprof__names_held() < CPPROF__NAMES_INNER_BYTES);
+    n_fake_bytes = SIZE_MAX;
+}
+
+static void
+what_was_kept_is_trimmed_before_it_is_asked_again(void **state)
+{
+    unsigned before;
+
+    cpprof__names_forget();
+    n_fake_bytes = 1000;
+    assert_int_equal(make_for(&with_id, false), 1);
+    before = n_trimmed;
+    assert_int_equal(make_for(&with_id, false), 0);
+    assert_int_equal(n_trimmed, before + 2); /* and behind it */
+    cpprof__names_forget();
+    n_fake_bytes = SIZE_MAX;
+}
+
+static void
+symbolizer_is_given_back_if_something_was_unloaded(void **state)
+{
+    void *library;
+
+    cpprof__names_forget();
+    n_fake_bytes = 1000;
+    assert_int_equal(make_for(&with_id, false), 1);
+    assert_int_equal(cpprof__tables_make(NULL), CPPROF_OK);
+    library = dlopen("libresolv.so.2", RTLD_NOW);
+    assert_non_null(library);
+    dlclose(library);
+    cpprof__tables_after_unload();
+    assert_int_equal(make_for(&with_id, false), 1);
+    cpprof__names_forget();
+    n_fake_bytes = SIZE_MAX;
+}
+
+static void
+profile_beside_another_leaves_what_was_kept_alone(void **state)
+{
+    const struct cpprof__symbolizer_ops *ops = cpprof__names_over(&fake_ops);
+    struct cpprof__symbolizer_options options = {0};
+    struct cpprof__symbolizer *first;
+
+    cpprof__names_forget();
+    n_fake_bytes = 1000;
+    assert_int_equal(make_for(&with_id, false), 1);
+    first = ops->make(&options);
+    assert_int_equal(make_for(&with_id, false), 1);
+    ops->free(first);
+    assert_int_equal(make_for(&with_id, false), 0);
+    cpprof__names_forget();
+    n_fake_bytes = SIZE_MAX;
 }
 
 /* ---- bounds -------------------------------------------------------------- */
@@ -237,6 +333,11 @@ main(void)
         cmocka_unit_test(code_of_no_file_is_always_asked_for),
         cmocka_unit_test(that_nothing_is_known_is_remembered_too),
         cmocka_unit_test(only_what_is_not_remembered_is_expected_underneath),
+        cmocka_unit_test(new_address_is_asked_of_the_symbolizer_that_was_kept),
+        cmocka_unit_test(symbolizer_is_not_kept_if_it_is_large),
+        cmocka_unit_test(what_was_kept_is_trimmed_before_it_is_asked_again),
+        cmocka_unit_test(symbolizer_is_given_back_if_something_was_unloaded),
+        cmocka_unit_test(profile_beside_another_leaves_what_was_kept_alone),
         cmocka_unit_test(memory_is_bounded_and_what_is_in_use_is_kept),
         cmocka_unit_test(profile_beside_another_goes_without),
         cmocka_unit_test(threads_that_ask_at_once_all_get_answers),

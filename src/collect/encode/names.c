@@ -79,6 +79,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t n_alone;
 static const struct cpprof__symbolizer_ops *inner_ops;
 
+/* The inner symbolizer between two profiles; `lock` is for it, too. */
+static struct {
+    struct cpprof__symbolizer *symbolizer; /* NULL: none */
+    const struct cpprof__symbolizer_ops *ops;
+    size_t n_bytes;
+    int32_t pid; /* a forked child does not go on with it */
+    uint32_t n_unloads;
+    bool functions_only;
+} kept;
+
 #define NO_IMAGE UINT32_MAX
 
 struct known_mapping {
@@ -92,6 +102,7 @@ struct session {
     struct cpprof__symbolizer_options options;
     const struct cpprof__symbolizer_ops *ops;
     struct cpprof__symbolizer *inner; /* NULL: not needed yet */
+    uint32_t n_unloads;               /* when inner was made */
     bool has_cache;
     uint64_t now_ns;
     struct cpprof__arena arena;
@@ -407,12 +418,61 @@ is_kept(const struct known_mapping *known)
     return known && known->image != NO_IMAGE && !cache.is_broken;
 }
 
+static void
+drop_kept(void)
+{
+    if (kept.symbolizer)
+        kept.ops->free(kept.symbolizer);
+    memset(&kept, 0, sizeof kept);
+}
+
+/* Go on with the one that was kept, or make one. */
+static void
+open_inner(struct session *s)
+{
+    uint32_t n_unloads = cpprof__tables_n_unloads();
+    bool is_good = s->has_cache && kept.symbolizer && kept.ops == s->ops &&
+                   kept.pid == s->options.pid &&
+                   kept.functions_only == s->options.functions_only &&
+                   kept.n_unloads == n_unloads;
+
+    s->n_unloads = n_unloads;
+    if (is_good) {
+        s->ops->trim(kept.symbolizer, SIZE_MAX);
+        s->inner = kept.symbolizer;
+        kept.symbolizer = NULL;
+        return;
+    }
+    if (s->has_cache)
+        drop_kept();
+    s->inner = s->ops->make(&s->options);
+}
+
+static void
+close_inner(struct session *s)
+{
+    size_t n_bytes = s->has_cache
+                         ? s->ops->trim(s->inner, CPPROF__NAMES_INNER_BYTES)
+                         : SIZE_MAX;
+
+    if (n_bytes > CPPROF__NAMES_INNER_BYTES) {
+        s->ops->free(s->inner);
+        return;
+    }
+    kept.symbolizer = s->inner;
+    kept.ops = s->ops;
+    kept.n_bytes = n_bytes;
+    kept.pid = s->options.pid;
+    kept.n_unloads = s->n_unloads;
+    kept.functions_only = s->options.functions_only;
+}
+
 /* Does the inner symbolizer know the mapping? NULL: memory that none lists. */
 static bool
 is_in_inner(struct session *s, struct known_mapping *known)
 {
     if (!s->inner)
-        s->inner = s->ops->make(&s->options);
+        open_inner(s);
     if (s->inner && known && known->in_inner == SIZE_MAX)
         known->in_inner = s->ops->add_mapping(s->inner, &known->as_given);
     return s->inner && (!known || known->in_inner != SIZE_MAX);
@@ -509,7 +569,7 @@ free_session(struct cpprof__symbolizer *symbolizer)
     if (!s)
         return;
     if (s->inner)
-        s->ops->free(s->inner);
+        close_inner(s);
     if (s->has_cache)
         give_cache();
     else
@@ -559,6 +619,7 @@ cpprof__names_forget(void)
 {
     pthread_mutex_lock(&lock);
     empty_cache();
+    drop_kept();
     pthread_mutex_unlock(&lock);
 }
 
@@ -568,7 +629,7 @@ cpprof__names_held(void)
     size_t n;
 
     pthread_mutex_lock(&lock);
-    n = cache_bytes();
+    n = cache_bytes() + (kept.symbolizer ? kept.n_bytes : 0);
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -584,5 +645,6 @@ cpprof__names_in_child(void)
         return;
     }
     memset(&cache, 0, sizeof cache);
+    memset(&kept, 0, sizeof kept);
     pthread_mutex_init(&lock, NULL);
 }

@@ -188,6 +188,38 @@ cpprof__units_close(struct cpprof__units *units)
     memset(units, 0, sizeof *units);
 }
 
+/* What libdw holds of a unit: some 300 bytes, and its abbreviations once it is
+ * read. */
+#define LIBDW_BYTES 2048
+
+size_t
+cpprof__units_held(const struct cpprof__units *units)
+{
+    size_t n = units->n_line_bytes + units->items.capacity * LIBDW_BYTES +
+               units->ranges.capacity * sizeof *units->ranges.items;
+    size_t i;
+
+    for (i = 0; i < units->items.n; i++) {
+        const struct cpprof__unit *unit = &units->items.at[i];
+
+        n += unit->functions.capacity * sizeof *unit->functions.at +
+             unit->ranges.capacity * sizeof *unit->ranges.items;
+    }
+    return n;
+}
+
+bool
+cpprof__units_are_split(const struct cpprof__units *units)
+{
+    size_t i;
+
+    for (i = 0; i < units->items.n; i++)
+        if (units->items.at[i].body.cu &&
+            units->items.at[i].body.cu != units->items.at[i].die.cu)
+            return true;
+    return false;
+}
+
 struct cpprof__unit *
 cpprof__units_find(struct cpprof__units *units, uint64_t address)
 {

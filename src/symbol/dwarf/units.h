@@ -70,6 +70,14 @@ cpprof__units_open(struct cpprof__units *units,
 void
 cpprof__units_close(struct cpprof__units *units);
 
+/* The memory of the index and of libdw, in bytes and about. */
+size_t
+cpprof__units_held(const struct cpprof__units *units);
+
+/* Has libdw opened files of split units? */
+bool
+cpprof__units_are_split(const struct cpprof__units *units);
+
 /* The unit that address lies in, or NULL. */
 struct cpprof__unit *
 cpprof__units_find(struct cpprof__units *units, uint64_t address);

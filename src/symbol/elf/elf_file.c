@@ -98,6 +98,31 @@ is_elf(Elf *elf)
     return elf && elf_kind(elf) == ELF_K_ELF;
 }
 
+static struct cpprof__file_state
+state_of(const struct stat *info)
+{
+    return (struct cpprof__file_state){info->st_dev, info->st_ino,
+                                       info->st_size, info->st_mtim};
+}
+
+bool
+cpprof__elf_is_current(const struct cpprof__elf_file *file)
+{
+    const struct cpprof__file_state *was = &file->state;
+    struct cpprof__file_state is;
+    struct stat info;
+
+    if (!file->elf || !file->path)
+        return true;
+    if (stat(file->path, &info) != 0)
+        return false;
+    is = state_of(&info);
+    return is.dev == was->dev && is.inode == was->inode &&
+           is.n_bytes == was->n_bytes &&
+           is.modified.tv_sec == was->modified.tv_sec &&
+           is.modified.tv_nsec == was->modified.tv_nsec;
+}
+
 static bool
 open_fd(struct cpprof__elf_file *file, int fd, const char *build_id)
 {
@@ -105,6 +130,7 @@ open_fd(struct cpprof__elf_file *file, int fd, const char *build_id)
 
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
         return false;
+    file->state = state_of(&info);
     elf_version(EV_CURRENT);
     file->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
     if (!is_elf(file->elf))
@@ -249,6 +275,7 @@ unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
         return true;
     file->is_partial |= n < packed.n_unpacked;
     file->unpacked[file->n_unpacked++] = bytes;
+    file->n_unpacked_bytes += n;
     data->d_buf = raw->d_buf = bytes;
     data->d_size = raw->d_size = n;
     header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;

@@ -17,6 +17,8 @@
 
 #include <elfutils/libdw.h>
 #include <gelf.h>
+#include <sys/types.h>
+#include <time.h>
 
 /* Where a part of the file lies in memory: PT_LOAD. */
 struct cpprof__segment {
@@ -33,6 +35,13 @@ struct cpprof__elf_file {
     void *copy;      /* the bytes of an image in memory */
     void **unpacked; /* sections that were packed */
     size_t n_unpacked;
+    size_t n_unpacked_bytes;
+    struct cpprof__file_state { /* when it was opened */
+        dev_t dev;
+        ino_t inode;
+        off_t n_bytes;
+        struct timespec modified;
+    } state;
     /* Given before it is opened: what will be asked for; NULL: anything. */
     const struct cpprof__wanted *wanted;
     bool is_partial; /* .debug_info ends with the last unit of these */
@@ -64,6 +73,11 @@ cpprof__elf_open_memory(struct cpprof__elf_file *file, void *image, size_t n);
 
 void
 cpprof__elf_close(struct cpprof__elf_file *file);
+
+/* Lies at its path what was opened? True for one that is not open, or in
+ * memory. */
+bool
+cpprof__elf_is_current(const struct cpprof__elf_file *file);
 
 /*
  * libdw ends the process when an allocation of its own fails, unless it is
