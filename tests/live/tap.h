@@ -39,6 +39,10 @@ check_tries(unsigned tries, void (*run)(unsigned length));
 void
 check_skip(const char *name, const char *why);
 
+/* The same, where ASan's own functions are in the way: whether they are. */
+bool
+check_skip_asan(const char *name, const char *why);
+
 /* A diagnostic line. */
 void
 note(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -34,7 +34,7 @@ has_control(const char *line)
 int
 cpprof__first_line(const char *path, char *line, size_t n)
 {
-    size_t length;
+    size_t length = 0;
     int failed = read_file(path, line, n, &length);
 
     if (failed)
