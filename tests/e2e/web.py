@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -190,6 +191,65 @@ SETTINGS = """\
 }"""
 
 
+# A parameter of pprof's page, its value, and the flag that it is.
+PARAMETERS = [
+    ("f", "burn", "-focus"), ("i", "small", "-ignore"), ("h", "spin", "-hide"),
+    ("s", "main", "-show"), ("sf", "burn", "-show_from"),
+    ("prunefrom", "spin", "-prune_from"), ("tf", "phase", "-tagfocus"),
+    ("ti", "phase=a", "-tagignore"), ("ts", "nosuch", "-tagshow"),
+    ("th", "phase", "-taghide"), ("g", "lines", "-granularity"),
+    ("g", "filefunctions", "-granularity"), ("si", "samples", "-sample_index"),
+    ("si", "0", "-sample_index"), ("n", "2", "-nodecount"),
+    ("nf", "0.3", "-nodefraction"), ("ef", "0.3", "-edgefraction"),
+    ("trim", "f", "-trim"), ("sort", "cum", "-sort"), ("unit", "us", "-unit"),
+    ("rel", "t", "-relative_percentages"), ("mean", "t", "-mean"),
+    ("dropneg", "t", "-drop_negative"), ("calltree", "t", "-call_tree"),
+    ("compact", "t", "-compact_labels"), ("intel", "t", "-intel_syntax"),
+    ("noinlines", "t", "-noinlines"), ("showcolumns", "t", "-showcolumns"),
+    ("tr", "phase", "-tagroot"), ("tl", "phase", "-tagleaf")]
+# Reports of which one at least shows each of them.
+SHOWN = [["-top"], ["-tree", "-cum"], ["-dot"], ["-traces"]]
+
+
+def test_parameters(s):
+    wrong, idle = [], []
+    for name, value, flag in PARAMETERS:
+        words = [flag + "=" + {"t": "true", "f": "false"}.get(value, value)]
+        more = {"rel": "&f=small", "trim": "&n=1"}.get(name, "")
+        words += {"rel": ["-focus=small"], "trim": ["-nodecount=1"]}.get(name, [])
+        differs = False
+        for form in SHOWN:
+            wanted = report(*form, *words, CPU)
+            got = s.get("/ui/api/report/%s?%s=%s%s%s" % (
+                form[0][1:], name, value, more,
+                "&sort=cum" * (len(form) > 1)))
+            differs |= wanted != report(*form, *words[1:], CPU)
+            if got != wanted or not wanted:
+                wrong.append((form, name, got[:99], wanted[:99]))
+        if not differs:
+            idle.append(name)
+    tap.none("every parameter is its flag, in every report", wrong)
+    tap.same("and shows in one of them", idle,
+             ["dropneg", "intel", "showcolumns"])
+
+
+def test_normalize(folder):
+    for flag, extra in (("-diff_base", []), ("-base", []),
+                        ("-base", ["-normalize"])):
+        words = ["-symbolize=none", flag + "=" + os.path.join(folder, "old")]
+        path = os.path.join(folder, "new")
+        s = Server(*words, *extra, path).ready()
+        if flag == "-base" and not extra:
+            tap.same("of -base there is nothing to normalize by", s.get(
+                "/ui/api/report/top?norm=t")[0], 400)
+        else:
+            for form in ("top", "traces", "collapsed", "tree"):
+                tap.same("norm=t is -normalize of %s%s: %s" % (flag, extra, form),
+                         s.get("/ui/api/report/%s?norm=t" % form),
+                         report("-" + form, *words, "-normalize", path))
+        s.close()
+
+
 def test_configs(folder):
     env = dict(os.environ, XDG_CONFIG_HOME=os.path.join(folder, "config"))
     path = os.path.join(folder, "config/pprof/settings.json")
@@ -262,11 +322,27 @@ def test_reports(s):
              ("top", ["-tagroot=phase", "-noinlines"], "tr=phase&noinlines=t"),
              ("top", ["-show=main", "-trim=false"], "s=main&trim=f"),
              ("flamegraph", ["-prune_from=spin"], "prunefrom=spin")]
+    for name, flags, query in (
+            ("text", [], ""), ("comments", [], ""), ("topproto", [], ""),
+            ("proto", ["-focus=burn", "-tagshow=x"], "f=burn&ts=x"),
+            ("list", ["-focus=spin"], "f=spin"), ("weblist", ["-cum"],
+                                                  "sort=cum&sym=spin"),
+            ("peek", [], "sym=spin"),
+            ("kcachegrind", [], None), ("web", [], None)):
+        if query is None:
+            tap.same(name + " is for a viewer", s.get("/ui/api/report/" + name)[0],
+                     404)
+        else:
+            flag = name + "=spin" * (name in ("list", "weblist", "peek"))
+            cases.append((flag, flags, query))
+    if shutil.which("dot"):
+        cases += [("svg", ["-ignore=small"], "i=small"), ("ps", [], ""),
+                  ("png", [], "")]
     wrong = []
     for name, flags, query in cases:
         wanted = report("-" + name, *flags, CPU)
-        got = s.get("/ui/api/report/%s?%s" % (name, query))
-        if got != wanted or not wanted:
+        got = s.get("/ui/api/report/%s?%s" % (name.split("=")[0], query))
+        if got != wanted or not wanted and name != "comments":
             wrong.append("%s %s: %r, not %r" % (name, flags, got[:99],
                                                 wanted[:99]))
     tap.none("reports are those of the command line, to the byte", wrong)
@@ -593,6 +669,10 @@ def test_addresses(folder):
     tap.same("an empty parameter clears one", s.get("/ui/api/report/top?f="),
              report("-top", CPU))
     s.close()
+    s = Server("-nodecount=1", "-cum", "-trim=false", CPU, address=":0").ready()
+    tap.same("also a number, a choice, and what is on or off", s.get(
+        "/ui/api/report/top?n=&sort=&trim="), report("-top", CPU))
+    s.close()
 
 
 def test_sources(folder):
@@ -638,6 +718,7 @@ def main():
         test_paths(s)
         test_guards(s)
         test_reports(s)
+        test_parameters(s)
         test_table(s)
         test_many(s)
         s.close()
@@ -647,6 +728,7 @@ def main():
         s.close()
         test_difference(folder)
         test_configs(folder)
+        test_normalize(folder)
         test_leaving(folder)
         test_programs(folder)
         test_users()

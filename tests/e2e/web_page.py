@@ -475,6 +475,55 @@ def test_deeper(b, folder):
     s.close()
 
 
+def test_configs(b, s):
+    b.open(s.url + "flamegraph?f=read")
+    ready(b)
+    b.write("k")
+    rows = "[...document.querySelectorAll('dialog tr')].map(r => r.textContent)"
+    b.wait("!!document.querySelector('dialog input')", 5)
+    tap.same("k lists saved configs", b.tell(rows), ["Default"])
+    b.tell("document.querySelector('dialog input').focus()")
+    b.write("<b>mine")
+    b.key("Enter")
+    b.wait(rows + ".length === 2", 5)
+    tap.same("Enter saves what is shown", b.tell(rows)[1],
+             "<b>minefocus=read\u00d7")
+    b.tell("document.querySelector('dialog button.link').click()")
+    ready(b)
+    tap.same("Default has no filter", at(b, "f"), "")
+    b.write("k")
+    b.wait("document.querySelector('dialog').open", 5)
+    b.tell("document.querySelectorAll('dialog button.link')[1].click()")
+    ready(b)
+    tap.same("a saved one brings its own", at(b, "f"), "read")
+    b.write("k")
+    b.wait("document.querySelector('dialog').open", 5)
+    for _ in range(2):
+        b.tell("document.querySelector('dialog button[title=delete]').click()")
+    tap.ok("a second click deletes it", b.wait(rows + ".length === 1", 5))
+    b.tell("document.getElementById('about').close()")
+    calm(b, "configs")
+
+
+def test_life(b, folder):
+    """A page that is there before the profile, and after the server."""
+    path = os.path.join(folder, "pipe")
+    os.mkfifo(path)
+    s = Server(path)
+    b.open(s.url + "top")
+    b.wait("!!document.querySelector('.note')", 5)
+    tap.ok("the page tells what is being read", "reading " + path in text(
+        b, ".note"), text(b, ".note"))
+    with open(path, "w", encoding="ascii") as file:
+        file.write(STACKS)
+    tap.ok("and goes on by itself", ready(b) and b.tell(
+        "document.querySelectorAll('tr.row').length") == 9)
+    s.close()
+    tap.ok("a server that has ended is told", b.wait(
+        "!!document.getElementById('gone')", 20) and "read" in text(b, "main"))
+    b.errors.clear()
+
+
 def main():
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or \
         shutil.which("google-chrome")
@@ -485,6 +534,7 @@ def main():
         for name, stacks in (("new", STACKS), ("old", BEFORE)):
             with open(os.path.join(folder, name), "w", encoding="ascii") as file:
                 file.write(stacks)
+        os.environ["XDG_CONFIG_HOME"] = os.path.join(folder, "config")
         s = Server("new", cwd=folder)
         b = Browser(chromium, os.path.join(folder, "home"), album)
         b.before = ("addEventListener('securitypolicyviolation', e => (window."
@@ -503,6 +553,8 @@ def main():
             test_reader(b, s)
             test_types(b, folder)
             test_deeper(b, folder)
+            test_configs(b, s)
+            test_life(b, folder)
         finally:
             b.close()
             s.close()

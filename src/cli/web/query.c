@@ -133,7 +133,10 @@ static bool
 take(struct cpprof__web_query *q, const char *name, const char *value,
      char reason[CPPROF__SETTING_TEXT])
 {
+    const struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
     const struct cpprof__flag *setting = NULL;
+    struct cpprof__settings plain = {.owned = {0}};
+    char text[CPPROF__SETTING_TEXT];
     size_t i;
 
     if (take_own(q, name, value))
@@ -143,8 +146,12 @@ take(struct cpprof__web_query *q, const char *name, const char *value,
             setting = cpprof__setting_find(names[i].setting);
     q->has_granularity |= strcmp(name, "g") == 0 && *value;
     /* Others are the page's own business. */
-    if (!setting || (!*value && setting->kind != CPPROF__FLAG_STRING))
+    if (!setting)
         return true;
+    if (!*value && setting->kind != CPPROF__FLAG_STRING) {
+        plain.report.options = defaults;
+        value = cpprof__setting_get(&plain, setting, text);
+    }
     return cpprof__setting_set(&q->settings, setting->name, value, reason);
 }
 

@@ -168,6 +168,52 @@ warn(void *ctx, const char *line)
              line);
 }
 
+#define OF_BASE "pprof::base=^true$"
+
+/* A difference is made again of its two sides, which -diff_base has labelled,
+ * with the first scaled to the total of the second. */
+static enum cpprof_status
+normalize(struct pprof_profile **p, struct cpprof_error *error)
+{
+    struct pprof_merger *merger = NULL;
+    struct pprof_profile *base;
+    enum cpprof_status status = pprof_copy(*p, &base, error);
+
+    if (status == CPPROF_OK)
+        status = pprof_filter_labels(base, OF_BASE, NULL, NULL, error);
+    if (status == CPPROF_OK)
+        status = pprof_filter_labels(*p, NULL, OF_BASE, NULL, error);
+    if (status != CPPROF_OK)
+        return status;
+    pprof_scale(base, -1);
+    status = pprof_normalize(*p, base, error);
+    pprof_scale(base, -1);
+    if (status == CPPROF_OK)
+        status = pprof_merger_new(&merger, error);
+    if (status == CPPROF_OK)
+        status = pprof_merger_add(merger, *p, error);
+    if (status == CPPROF_OK)
+        status = pprof_merger_add(merger, base, error);
+    return status == CPPROF_OK ? pprof_merger_finish(merger, p, error) : status;
+}
+
+/* Normalize if that is asked for; without a base it means nothing. */
+static enum cpprof_status
+normalize_as_asked(const struct cpprof__web *web,
+                   const struct cpprof__report_flags *w,
+                   struct pprof_profile **p, struct cpprof_error *error)
+{
+    if (!web->flags.bases.n || w->normalize == web->flags.normalize)
+        return CPPROF_OK;
+    if (w->normalize && web->flags.diff_base)
+        return normalize(p, error);
+    return cpprof__fail(error, CPPROF_INVALID, 0,
+                        web->flags.normalize
+                            ? "start without -normalize to see it without"
+                            : "of -base the page cannot normalize: start with "
+                              "-normalize, or with -diff_base");
+}
+
 static enum cpprof_status
 make_view(struct pprof_profile *p, const struct work *work,
           const struct cpprof_writer *writer, struct cpprof_error *error)
@@ -191,6 +237,19 @@ make_view(struct pprof_profile *p, const struct work *work,
         options.flags |= PPROF_REPORT_NO_TRIM;
     return cpprof__report_make(p, writer, &work->view->maker, &options, &view,
                                error);
+}
+
+static enum cpprof_status
+make_any(struct pprof_profile *p, struct work *work,
+         const struct cpprof_writer *writer, struct cpprof_error *error)
+{
+    struct cpprof__report_flags *w = &work->query.settings.report;
+
+    if (work->view)
+        return make_view(p, work, writer, error);
+    if (w->picture)
+        return cpprof__draw(p, &w->options, w->picture, *writer, error);
+    return pprof_report_write(p, writer, w->format, &w->options, error);
 }
 
 /* Ends the process. */
@@ -218,13 +277,9 @@ child(const struct cpprof__web_call *call, struct work *work, int fd,
     w->options.ctx = told;
     cpprof__source_set_guard(call->web->is_foreign ? CPPROF__SOURCE_SEARCHED
                                                    : CPPROF__SOURCE_CODE);
-    if (work->view)
-        told->status = make_view(p, work, &writer, &error);
-    else if (w->picture)
-        told->status = cpprof__draw(p, &w->options, w->picture, writer, &error);
-    else
-        told->status =
-            pprof_report_write(p, &writer, w->format, &w->options, &error);
+    told->status = normalize_as_asked(call->web, w, &p, &error);
+    if (told->status == CPPROF_OK)
+        told->status = make_any(p, work, &writer, &error);
     if (told->is_short && work->query.max)
         told->status = CPPROF_OK;
     if (told->status != CPPROF_OK)

@@ -393,7 +393,7 @@ const KEYS = [['/', 'search; Enter with focus=... sets a filter'],
   ['o b', 'flip; order by name'], ['i', 'inverted, and back'],
   ['v g w', 'next sample type, kind of row, width of a difference'],
   ['Tab', 'in a source: the next hot line'], ['t S', 'light or dark; save'],
-  ['? ', 'this']];
+  ['k', 'saved configs'], ['? ', 'this']];
 function dialog(title, ...content) {
   const d = $('about');
   d.replaceChildren(make('h2', {}, title), ...content, make('p', {},
@@ -471,7 +471,7 @@ function nextOf(field) {
 }
 const plain = {
   '/': () => search.focus(), '?': help, t: () => theme(), u: () => history.back(),
-  Backspace: outwards, m: menuByKey, v: nextType, S: save,
+  Backspace: outwards, k: () => configs(), m: menuByKey, v: nextType, S: save,
   i: () => go(state.view === 'inverted' ? 'flamegraph' : 'inverted', {z: ''}),
   g: () => nextOf($('lines')),
   w: () => nextOf($('options').querySelector(
@@ -554,6 +554,7 @@ $('help').onclick = help;
 $('fold').onclick = () => $('fold').setAttribute('aria-expanded',
   String(document.querySelector('header').classList.toggle('open')));
 $('save').onclick = save;
+$('configs').onclick = configs;
 $('title').onclick = about;
 $('title').onkeydown = event => { if (event.key === 'Enter') about(); };
 $('copy').onclick = () => copy($('words').textContent);
@@ -569,8 +570,9 @@ async function begin() {
     for (;;) {
       state.start = await (await get('api/status', 'status')).json();
       if (state.start.ready) break;
-      main.replaceChildren(note('reading ' + state.start.sources.join(', ') +
-        ' ...'));
+      main.replaceChildren(note(shown(state.start.progress || 'reading ' +
+        state.start.sources.join(', ')) + ' ...' + (state.start.seconds > 1 ?
+        ' ' + state.start.seconds + ' s' : '')));
       await new Promise(done => setTimeout(done, 150));
     }
     state.profile = await ask('profile', {}, 'profile');
@@ -580,6 +582,7 @@ async function begin() {
     return;
   }
   render();
+  watch();
 }
 // What is drawn, for tests.
 window.cpprof = {shown: () => charts().flatMap(c => c.drawn()), state};

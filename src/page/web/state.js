@@ -7,7 +7,7 @@
 
 // Filters and the like: every view is asked for with them.
 const FILTERS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'ti', 'ts', 'th',
-  'tr', 'tl', 'g', 'si', 'mean', 'rel', 'dropneg', 'noinlines', 'showcolumns',
+  'tr', 'tl', 'g', 'si', 'mean', 'norm', 'rel', 'dropneg', 'noinlines', 'showcolumns',
   'unit', 'nf', 'ef', 'n', 'trim', 'sort', 'calltree', 'compact', 'intel'];
 const state = {view: 'flamegraph', at: new URLSearchParams(), start: null,
   profile: null};
