@@ -167,3 +167,72 @@ cpprof__index_free(struct cpprof__index *index)
     free(index->slots);
     memset(index, 0, sizeof *index);
 }
+
+/* ------------------------------------------------------------- tables ---- */
+
+struct wanted {
+    const struct cpprof__table *table;
+    const void *key;
+    size_t n_key, n_entry;
+};
+
+static bool
+has_key(void *ctx, uint32_t number)
+{
+    const struct wanted *w = ctx;
+    const uint8_t *entry = w->table->entries.data + number * w->n_entry;
+
+    return memcmp(entry, w->key, w->n_key) == 0;
+}
+
+static uint32_t
+find(const struct cpprof__table *table, uint64_t hash, const void *key,
+     size_t n_key, size_t n_entry)
+{
+    struct wanted wanted = {table, key, n_key, n_entry};
+
+    return cpprof__index_find(&table->index, hash, has_key, &wanted);
+}
+
+uint32_t
+cpprof__table_find(const struct cpprof__table *table, const void *key,
+                   size_t n_key, size_t n_entry)
+{
+    return find(table, cpprof__hash_bytes(key, n_key, 0), key, n_key, n_entry);
+}
+
+uint32_t
+cpprof__table_append(struct cpprof__table *table, uint64_t hash,
+                     const void *entry, size_t n_entry)
+{
+    size_t n = table->entries.n / n_entry;
+
+    if (!cpprof__buffer_reserve(&table->entries, n_entry))
+        cpprof__index_free(&table->index); /* the entries are gone */
+    if (table->entries.failed || n >= CPPROF__INDEX_NONE ||
+        !cpprof__index_add(&table->index, hash, (uint32_t)n))
+        return CPPROF__INDEX_NONE;
+    cpprof__buffer_append(&table->entries, entry, n_entry);
+    return (uint32_t)n;
+}
+
+uint32_t
+cpprof__table_add(struct cpprof__table *table, const void *entry, size_t n_key,
+                  size_t n_entry, bool *added)
+{
+    uint64_t hash = cpprof__hash_bytes(entry, n_key, 0);
+    uint32_t found = find(table, hash, entry, n_key, n_entry);
+
+    *added = found == CPPROF__INDEX_NONE;
+    if (*added)
+        found = cpprof__table_append(table, hash, entry, n_entry);
+    *added &= found != CPPROF__INDEX_NONE;
+    return found;
+}
+
+void
+cpprof__table_free(struct cpprof__table *table)
+{
+    cpprof__buffer_free(&table->entries);
+    cpprof__index_free(&table->index);
+}

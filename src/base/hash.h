@@ -14,10 +14,7 @@
 #define BASE_HASH_H
 
 #include "arch/mix.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/buffer.h"
 
 /*
  * The key: two words, 0 until hash_key_make() has run. Any thread may call that
@@ -104,5 +101,33 @@ bool
 cpprof__index_add(struct cpprof__index *index, uint64_t hash, uint32_t value);
 void
 cpprof__index_free(struct cpprof__index *index);
+
+/*
+ * Entries of n_entry bytes, by number, and an index over them. Each begins with
+ * its key: n_key bytes, all of which count. Zero bytes is a valid, empty table.
+ */
+struct cpprof__table {
+    struct cpprof__buffer entries;
+    struct cpprof__index index;
+};
+
+/* The number of the entry with a key; CPPROF__INDEX_NONE: there is none. */
+uint32_t
+cpprof__table_find(const struct cpprof__table *table, const void *key,
+                   size_t n_key, size_t n_entry);
+
+/* The number of the entry with the key of this one, which is added if there is
+ * none: *added. CPPROF__INDEX_NONE: no memory; the table may be empty then. */
+uint32_t
+cpprof__table_add(struct cpprof__table *table, const void *entry, size_t n_key,
+                  size_t n_entry, bool *added);
+
+/* The same for an entry that is not there, and is found by other means than a
+ * key: its own hash, and cpprof__index_find(). */
+uint32_t
+cpprof__table_append(struct cpprof__table *table, uint64_t hash,
+                     const void *entry, size_t n_entry);
+void
+cpprof__table_free(struct cpprof__table *table);
 
 #endif

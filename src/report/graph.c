@@ -382,43 +382,20 @@ cpprof__node_compare(const struct cpprof__graph *g,
 
 /* ------------------------------------------------------ keys and lists ---- */
 
-struct wanted_key {
-    const struct cpprof__keys *keys;
-    struct cpprof__key key;
-};
-
-static bool
-is_key(void *ctx, uint32_t value)
-{
-    const struct wanted_key *w = ctx;
-
-    return memcmp(&w->keys->at.at[value], &w->key, sizeof w->key) == 0;
-}
-
 uint32_t
-cpprof__keys_number(struct cpprof__keys *keys, uint32_t a, uint32_t b,
+cpprof__keys_number(struct cpprof__table *keys, uint32_t a, uint32_t b,
                     uint32_t c)
 {
-    struct wanted_key wanted = {keys, {{a, b, c}}};
-    uint64_t hash =
-        cpprof__hash_u64(cpprof__hash_add(c, (uint64_t)a << 32 | b));
-    uint32_t at = cpprof__index_find(&keys->index, hash, is_key, &wanted);
+    const uint32_t key[3] = {a, b, c};
+    bool added;
 
-    if (at != CPPROF__INDEX_NONE)
-        return at;
-    at = (uint32_t)keys->at.n;
-    if (keys->at.n >= CPPROF__INDEX_NONE || !CPPROF__ARRAY_ROOM(&keys->at, 1) ||
-        !cpprof__index_add(&keys->index, hash, at))
-        return CPPROF__INDEX_NONE;
-    keys->at.at[keys->at.n++] = wanted.key;
-    return at;
+    return cpprof__table_add(keys, key, sizeof key, sizeof key, &added);
 }
 
-void
-cpprof__keys_free(struct cpprof__keys *keys)
+size_t
+cpprof__keys_count(const struct cpprof__table *keys)
 {
-    CPPROF__ARRAY_FREE(&keys->at);
-    cpprof__index_free(&keys->index);
+    return keys->entries.n / sizeof(uint32_t[3]);
 }
 
 bool

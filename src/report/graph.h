@@ -139,20 +139,14 @@ cpprof__subtract(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
-/* Numbers for triples: 0, 1, ... in the order in which they come. Zero bytes is
- * a valid, empty table. */
-struct cpprof__keys {
-    CPPROF__ARRAY(struct cpprof__key { uint32_t part[3]; }) at;
-    struct cpprof__index index;
-};
-
-/* The number of a triple; keys->at.n grows if it is new. CPPROF__INDEX_NONE
- * when there is no memory. */
+/* The number of a triple in a table of them: 0, 1, ... in the order in which
+ * they come. CPPROF__INDEX_NONE when there is no memory. */
 uint32_t
-cpprof__keys_number(struct cpprof__keys *keys, uint32_t a, uint32_t b,
+cpprof__keys_number(struct cpprof__table *keys, uint32_t a, uint32_t b,
                     uint32_t c);
-void
-cpprof__keys_free(struct cpprof__keys *keys);
+/* How many there are. */
+size_t
+cpprof__keys_count(const struct cpprof__table *keys);
 
 /* Records by one of their fields, which is a number: those that have i in it
  * are list[first[i]] up to first[i + 1], in their order. */

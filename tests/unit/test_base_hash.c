@@ -262,6 +262,43 @@ numbers_chosen_to_fall_together_do_not(void **state)
     cpprof__hash_key_make();
 }
 
+static void
+table_numbers_entries_by_their_keys(void **state)
+{
+    struct {
+        uint32_t key[2];
+        uint64_t value;
+    } entry, *all;
+    struct cpprof__table table = {0};
+    uint32_t i;
+    bool added;
+
+    (void)state;
+    for (i = 0; i < 2000; i++) {
+        entry.key[0] = i % 1000;
+        entry.key[1] = ~i % 1000;
+        entry.value = i;
+        assert_int_equal(cpprof__table_add(&table, &entry, sizeof entry.key,
+                                           sizeof entry, &added),
+                         i % 1000);
+        assert_int_equal(added, i < 1000);
+    }
+    entry.key[0] = 1000;
+    assert_int_equal(
+        cpprof__table_find(&table, &entry, sizeof entry.key, sizeof entry),
+        CPPROF__INDEX_NONE);
+    entry.key[0] = 999;
+    assert_int_equal(
+        cpprof__table_find(&table, &entry, sizeof entry.key, sizeof entry),
+        999);
+    all = (void *)table.entries.data;
+    assert_int_equal(all[999].value, 999);
+    cpprof__table_free(&table);
+    assert_int_equal(
+        cpprof__table_find(&table, &entry, sizeof entry.key, sizeof entry),
+        CPPROF__INDEX_NONE);
+}
+
 int
 main(void)
 {
@@ -269,6 +306,7 @@ main(void)
         cmocka_unit_test(index_finds_what_was_added_and_nothing_else),
         cmocka_unit_test(index_survives_hashes_that_are_all_the_same),
         cmocka_unit_test(empty_index_finds_nothing),
+        cmocka_unit_test(table_numbers_entries_by_their_keys),
         cmocka_unit_test(hash_depends_on_every_byte_and_on_the_length),
         cmocka_unit_test(key_is_made_once_and_is_the_same_for_every_caller),
         cmocka_unit_test(hashes_depend_on_the_key),

@@ -18,13 +18,23 @@ function(int vm, int i)
     return (struct cpprof__vm_function_key){&vms[vm], &functions[i]};
 }
 
+static bool
+add(struct cpprof__table *table, const void *key, size_t n_key)
+{
+    bool added;
+
+    return cpprof__table_add(table, key, n_key, n_key, &added) !=
+               CPPROF__VM_NONE &&
+           added;
+}
+
 static uint32_t
 add_function(struct cpprof__vm_table *table, int vm, int i)
 {
     const struct cpprof__vm_function_key key = function(vm, i);
 
-    assert_true(cpprof__vm_number_add(&table->functions, &key, sizeof key));
-    return cpprof__vm_number(&table->functions, &key, sizeof key);
+    assert_true(add(&table->functions, &key, sizeof key));
+    return cpprof__table_find(&table->functions, &key, sizeof key, sizeof key);
 }
 
 static void
@@ -36,9 +46,9 @@ numbers_are_dense_and_in_order(void **state)
     assert_int_equal(add_function(&table, 0, 0), 0);
     assert_int_equal(add_function(&table, 0, 1), 1);
     assert_int_equal(add_function(&table, 1, 0), 2);
-    assert_int_equal(
-        cpprof__vm_number(&table.functions, &unknown, sizeof unknown),
-        CPPROF__VM_NONE);
+    assert_int_equal(cpprof__table_find(&table.functions, &unknown,
+                                        sizeof unknown, sizeof unknown),
+                     CPPROF__VM_NONE);
     cpprof__vm_table_clear(&table);
 }
 
@@ -50,8 +60,9 @@ function_that_is_gone_gets_another_number(void **state)
 
     add_function(&table, 0, 0);
     cpprof__vm_table_gone(&table, &key);
-    assert_int_equal(cpprof__vm_number(&table.functions, &key, sizeof key),
-                     CPPROF__VM_NONE);
+    assert_int_equal(
+        cpprof__table_find(&table.functions, &key, sizeof key, sizeof key),
+        CPPROF__VM_NONE);
     assert_int_equal(add_function(&table, 0, 0), 1);
     cpprof__vm_table_gone(&table, &key);
     cpprof__vm_table_gone(&table, &key);
@@ -70,15 +81,15 @@ locations_differ_by_function_pc_and_line(void **state)
     uint32_t i;
 
     for (i = 0; i < sizeof keys / sizeof *keys; i++) {
-        assert_int_equal(
-            cpprof__vm_number(&table.locations, &keys[i], sizeof keys[i]),
-            CPPROF__VM_NONE);
-        assert_true(
-            cpprof__vm_number_add(&table.locations, &keys[i], sizeof keys[i]));
+        assert_int_equal(cpprof__table_find(&table.locations, &keys[i],
+                                            sizeof keys[i], sizeof keys[i]),
+                         CPPROF__VM_NONE);
+        assert_true(add(&table.locations, &keys[i], sizeof keys[i]));
     }
     for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        assert_int_equal(
-            cpprof__vm_number(&table.locations, &keys[i], sizeof keys[i]), i);
+        assert_int_equal(cpprof__table_find(&table.locations, &keys[i],
+                                            sizeof keys[i], sizeof keys[i]),
+                         i);
     cpprof__vm_table_clear(&table);
 }
 
@@ -90,7 +101,7 @@ table_is_full_at_its_bound(void **state)
 
     for (key.pc = 0; key.pc < CPPROF__VM_LOCATIONS_MAX; key.pc++) {
         assert_false(cpprof__vm_table_is_full(&table));
-        assert_true(cpprof__vm_number_add(&table.locations, &key, sizeof key));
+        assert_true(add(&table.locations, &key, sizeof key));
     }
     assert_true(cpprof__vm_table_is_full(&table));
     cpprof__vm_table_clear(&table);

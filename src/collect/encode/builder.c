@@ -111,14 +111,12 @@ put_head(struct cpprof__builder *b, const struct cpprof__profile_head *head)
 static void
 free_builder(struct cpprof__builder *b)
 {
-    struct cpprof__builder_table *tables[] = {&b->strings, &b->functions,
-                                              &b->locations, &b->mappings};
+    struct cpprof__table *tables[] = {&b->strings, &b->functions, &b->locations,
+                                      &b->mappings};
     size_t i;
 
-    for (i = 0; i < sizeof tables / sizeof *tables; i++) {
-        cpprof__buffer_free(&tables[i]->entries);
-        cpprof__index_free(&tables[i]->index);
-    }
+    for (i = 0; i < sizeof tables / sizeof *tables; i++)
+        cpprof__table_free(tables[i]);
     cpprof__arena_free(&b->arena);
     free(b->recent_locations.slots);
     free(b->recent_functions.slots);

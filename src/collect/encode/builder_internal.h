@@ -95,12 +95,6 @@ struct cpprof__builder_known_mapping {
  * mappings, each time that strings are forgotten. */
 #define CPPROF__SCRIPT_MAPPINGS 8
 
-/* An array and an index over it. */
-struct cpprof__builder_table {
-    struct cpprof__buffer entries;
-    struct cpprof__index index;
-};
-
 /* A cache in front of a table; it grows with the table. */
 struct cpprof__builder_recent {
     void *slots;
@@ -118,10 +112,10 @@ struct cpprof__builder {
     size_t member_bytes;          /* CPPROF__MEMBER_BYTES; tests take less */
 
     struct cpprof__arena arena; /* text of the strings */
-    struct cpprof__builder_table strings;
-    struct cpprof__builder_table functions;
-    struct cpprof__builder_table locations;
-    struct cpprof__builder_table mappings;
+    struct cpprof__table strings;
+    struct cpprof__table functions;
+    struct cpprof__table locations;
+    struct cpprof__table mappings;
 
     const struct cpprof__scripts *scripts; /* or NULL */
     struct {

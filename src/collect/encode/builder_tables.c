@@ -25,49 +25,14 @@ enum { LINE_FUNCTION_ID = 1, LINE_LINE, LINE_COLUMN };
 /* Mapping of an entry in the table of locations that has no key. */
 #define GIVEN (CPPROF__NO_MAPPING - 1)
 
-/* The key that a search of an index compares entries with. */
-struct lookup {
-    const struct cpprof__buffer *entries;
-    size_t n_entry;
-    const void *key;
-    size_t n_key;
-};
-
-/* An entry begins with its key. */
-static bool
-equal_key(void *ctx, uint32_t value)
-{
-    const struct lookup *l = ctx;
-
-    return memcmp(l->entries->data + value * l->n_entry, l->key, l->n_key) == 0;
-}
-
-static bool
-equal_string(void *ctx, uint32_t value)
-{
-    const struct lookup *l = ctx;
-    const struct cpprof__builder_string *s =
-        (const struct cpprof__builder_string *)l->entries->data + value;
-
-    return s->n == l->n_key && memcmp(s->text, l->key, s->n) == 0;
-}
-
-/* Index of the new entry; CPPROF__INDEX_NONE, and failed, without room. */
+/* A new entry's number, or that of one that was there; CPPROF__INDEX_NONE, and
+ * failed, without room. */
 static uint32_t
-add_entry(struct cpprof__builder *b, struct cpprof__builder_table *table,
-          uint64_t hash, const void *entry, size_t n_bytes)
+checked(struct cpprof__builder *b, uint32_t number)
 {
-    size_t n = table->entries.n / n_bytes;
-
-    if (cpprof__builder_failed(b))
-        return CPPROF__INDEX_NONE;
-    cpprof__buffer_append(&table->entries, entry, n_bytes);
-    if (table->entries.failed || n >= CPPROF__INDEX_NONE ||
-        !cpprof__index_add(&table->index, hash, (uint32_t)n)) {
+    if (number == CPPROF__INDEX_NONE)
         cpprof__builder_fail_nomem(b);
-        return CPPROF__INDEX_NONE;
-    }
-    return (uint32_t)n;
+    return number;
 }
 
 /*
@@ -75,22 +40,28 @@ add_entry(struct cpprof__builder *b, struct cpprof__builder_table *table,
  * is added if there is none; *added says so. CPPROF__INDEX_NONE when failed.
  */
 static uint32_t
-intern(struct cpprof__builder *b, struct cpprof__builder_table *table,
+intern(struct cpprof__builder *b, struct cpprof__table *table,
        const void *entry, size_t n_entry, size_t n_key, bool *added)
 {
-    struct lookup l = {&table->entries, n_entry, entry, n_key};
-    uint64_t hash = cpprof__hash_bytes(entry, n_key, 0);
-    uint32_t found;
-
     *added = false;
     if (cpprof__builder_failed(b))
         return CPPROF__INDEX_NONE;
-    found = cpprof__index_find(&table->index, hash, equal_key, &l);
-    if (found != CPPROF__INDEX_NONE)
-        return found;
-    found = add_entry(b, table, hash, entry, n_entry);
-    *added = found != CPPROF__INDEX_NONE;
-    return found;
+    return checked(b, cpprof__table_add(table, entry, n_key, n_entry, added));
+}
+
+/* A text, and the strings among which it is looked for. */
+struct lookup {
+    const struct cpprof__builder_string *all;
+    struct cpprof__builder_string wanted;
+};
+
+static bool
+equal_string(void *ctx, uint32_t value)
+{
+    const struct lookup *l = ctx;
+    const struct cpprof__builder_string *s = &l->all[value];
+
+    return s->n == l->wanted.n && memcmp(s->text, l->wanted.text, s->n) == 0;
 }
 
 uint32_t
@@ -99,7 +70,9 @@ cpprof__builder_string(struct cpprof__builder *b, const char *text)
     const char *key = text ? text : "";
     size_t n = strlen(key);
     uint64_t hash = cpprof__hash_bytes(key, n, 0);
-    struct lookup l = {&b->strings.entries, 0, key, n};
+    struct lookup l = {
+        (const struct cpprof__builder_string *)b->strings.entries.data,
+        {key, n}};
     struct cpprof__builder_string s = {NULL, n};
     uint32_t found;
 
@@ -113,7 +86,7 @@ cpprof__builder_string(struct cpprof__builder *b, const char *text)
         cpprof__builder_fail_nomem(b);
         return 0;
     }
-    found = add_entry(b, &b->strings, hash, &s, sizeof s);
+    found = checked(b, cpprof__table_append(&b->strings, hash, &s, sizeof s));
     return found != CPPROF__INDEX_NONE ? found + b->n_forgotten.strings : 0;
 }
 
@@ -449,7 +422,10 @@ cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
     const struct cpprof__builder_location l = {.mapping = mapping};
     uint64_t hash = cpprof__mix_u64(b->locations.entries.n);
     uint32_t index =
-        add_entry(b, &b->locations, hash, &location, sizeof location);
+        cpprof__builder_failed(b)
+            ? CPPROF__INDEX_NONE
+            : checked(b, cpprof__table_append(&b->locations, hash, &location,
+                                              sizeof location));
     uint64_t id = b->n_forgotten.locations + index + 1;
 
     if (index == CPPROF__INDEX_NONE)
@@ -533,13 +509,6 @@ put_script(struct cpprof__builder *b, uint64_t id, uint64_t pc)
 }
 
 static void
-clear_table(struct cpprof__builder_table *table)
-{
-    cpprof__buffer_free(&table->entries);
-    cpprof__index_free(&table->index);
-}
-
-static void
 clear_recent(struct cpprof__builder_recent *recent)
 {
     free(recent->slots);
@@ -555,9 +524,9 @@ cpprof__builder_clear_tables(struct cpprof__builder *b)
         b->functions.entries.n / sizeof(struct cpprof__builder_function);
     b->n_forgotten.locations +=
         b->locations.entries.n / sizeof(struct cpprof__builder_location);
-    clear_table(&b->strings);
-    clear_table(&b->functions);
-    clear_table(&b->locations);
+    cpprof__table_free(&b->strings);
+    cpprof__table_free(&b->functions);
+    cpprof__table_free(&b->locations);
     clear_recent(&b->recent_functions);
     clear_recent(&b->recent_locations);
     cpprof__arena_free(&b->arena);

@@ -48,25 +48,21 @@ struct image {
 };
 
 struct address {
-    uint64_t pc;
-    uint64_t asked_ns; /* of an address without frames */
+    uint64_t pc; /* with image its key */
     uint32_t image;
-    uint32_t first; /* in frames */
+    uint32_t first;    /* in frames */
+    uint64_t asked_ns; /* of an address without frames */
     uint32_t n;
     uint32_t used_by; /* .n_profiles when it was asked for last */
 };
 
-/* An array with an index over it. */
-struct table {
-    struct cpprof__buffer entries;
-    struct cpprof__index index;
-};
+#define ADDRESS_KEY offsetof(struct address, first)
 
 static struct cache {
     struct cpprof__arena arena;
-    struct table texts;     /* const char * */
-    struct table images;    /* struct image */
-    struct table addresses; /* struct address */
+    struct cpprof__table texts;     /* const char * */
+    struct cpprof__table images;    /* struct image */
+    struct cpprof__table addresses; /* struct address */
     struct cpprof__buffer frames;
     uint32_t n_profiles;
     uint32_t n_used; /* addresses that this profile asked for */
@@ -118,20 +114,13 @@ session_of(struct cpprof__symbolizer *s)
 /* ---- the cache -------------------------------------------------------- */
 
 static void
-free_table(struct table *t)
-{
-    cpprof__buffer_free(&t->entries);
-    cpprof__index_free(&t->index);
-}
-
-static void
 empty_cache(void)
 {
     uint32_t n_profiles = cache.n_profiles;
 
-    free_table(&cache.texts);
-    free_table(&cache.images);
-    free_table(&cache.addresses);
+    cpprof__table_free(&cache.texts);
+    cpprof__table_free(&cache.images);
+    cpprof__table_free(&cache.addresses);
     cpprof__buffer_free(&cache.frames);
     cpprof__arena_free(&cache.arena);
     memset(&cache, 0, sizeof cache);
@@ -139,7 +128,7 @@ empty_cache(void)
 }
 
 static size_t
-table_bytes(const struct table *t)
+table_bytes(const struct cpprof__table *t)
 {
     return t->entries.capacity + t->index.capacity * sizeof *t->index.slots;
 }
@@ -159,19 +148,12 @@ is_full(void)
     return cache.is_full;
 }
 
-/* Number of the new entry, or CPPROF__INDEX_NONE. */
+/* A new entry's number, or that of one that was there. */
 static uint32_t
-add_entry(struct table *t, uint64_t hash, const void *entry, size_t n_bytes)
+checked(uint32_t number)
 {
-    size_t n = t->entries.n / n_bytes;
-
-    cache.is_broken |= cache.is_broken || n >= CPPROF__INDEX_NONE ||
-                       !cpprof__buffer_reserve(&t->entries, n_bytes) ||
-                       !cpprof__index_add(&t->index, hash, (uint32_t)n);
-    if (cache.is_broken)
-        return CPPROF__INDEX_NONE;
-    cpprof__buffer_append(&t->entries, entry, n_bytes);
-    return (uint32_t)n;
+    cache.is_broken |= number == CPPROF__INDEX_NONE;
+    return number;
 }
 
 static bool
@@ -197,18 +179,10 @@ keep_text(const char *text)
         return ((const char **)cache.texts.entries.data)[found];
     copy = cpprof__arena_copy(&cache.arena, text, n);
     if (!copy ||
-        add_entry(&cache.texts, hash, &copy, sizeof copy) == CPPROF__INDEX_NONE)
+        checked(cpprof__table_append(&cache.texts, hash, &copy, sizeof copy)) ==
+            CPPROF__INDEX_NONE)
         return NULL;
     return copy;
-}
-
-static bool
-equal_image(void *key, uint32_t number)
-{
-    const struct image *images =
-        (const struct image *)cache.images.entries.data;
-
-    return !memcmp(&images[number].key, key, sizeof images->key);
 }
 
 /* Can an address of this mapping mean something else later on? */
@@ -229,40 +203,20 @@ image_of(const struct session *s, const struct cpprof__symbolizer_mapping *m)
                 *m->build_id ? 0 : cpprof__tables_n_unloads(),
                 s->options.functions_only},
     };
-    uint64_t hash = cpprof__hash_bytes(&image.key, sizeof image.key, 0);
-    uint32_t found;
+    bool added;
 
     if (!is_lasting(m) || !image.key.path || !image.key.build_id)
         return NO_IMAGE;
-    found =
-        cpprof__index_find(&cache.images.index, hash, equal_image, &image.key);
-    return found != CPPROF__INDEX_NONE
-               ? found
-               : add_entry(&cache.images, hash, &image, sizeof image);
-}
-
-static uint64_t
-address_hash(uint32_t image, uint64_t pc)
-{
-    return cpprof__hash_u64(cpprof__hash_add(image, pc));
-}
-
-static bool
-equal_address(void *key, uint32_t number)
-{
-    const struct address *address =
-        (const struct address *)cache.addresses.entries.data + number;
-    const struct address *wanted = key;
-
-    return address->pc == wanted->pc && address->image == wanted->image;
+    return checked(cpprof__table_add(&cache.images, &image, sizeof image.key,
+                                     sizeof image, &added));
 }
 
 static struct address *
 find_address(uint32_t image, uint64_t pc)
 {
     struct address key = {.pc = pc, .image = image};
-    uint32_t found = cpprof__index_find(
-        &cache.addresses.index, address_hash(image, pc), equal_address, &key);
+    uint32_t found =
+        cpprof__table_find(&cache.addresses, &key, ADDRESS_KEY, sizeof key);
 
     return found != CPPROF__INDEX_NONE
                ? (struct address *)cache.addresses.entries.data + found
@@ -302,6 +256,7 @@ keep_address(const struct session *s, uint32_t image, uint64_t pc,
         .asked_ns = s->now_ns,
         .used_by = cache.n_profiles,
     };
+    bool added;
 
     if (n > FRAMES_MAX || is_full() || !keep_frames(frames, n))
         return;
@@ -309,8 +264,8 @@ keep_address(const struct session *s, uint32_t image, uint64_t pc,
     if (old)
         *old = address;
     else
-        add_entry(&cache.addresses, address_hash(image, pc), &address,
-                  sizeof address);
+        checked(cpprof__table_add(&cache.addresses, &address, ADDRESS_KEY,
+                                  sizeof address, &added));
 }
 
 /* ---- the symbolizer --------------------------------------------------- */

@@ -21,44 +21,26 @@
 
 struct table {
     struct cpprof__maker maker;
-    struct cpprof__index locations; /* by address */
-    struct cpprof__index functions; /* by name */
+    struct cpprof__table locations; /* addresses, in the profile's order */
+    struct cpprof__table functions; /* struct named_function */
 };
 
-struct wanted {
-    const struct pprof_profile *p;
-    uint64_t address;
-    uint32_t name;
+struct named_function {
+    uint32_t name; /* the key */
+    uint32_t function;
 };
-
-static bool
-has_address(void *ctx, uint32_t location)
-{
-    const struct wanted *w = ctx;
-
-    return w->p->locations.at[location].address == w->address;
-}
-
-static bool
-has_name(void *ctx, uint32_t function)
-{
-    const struct wanted *w = ctx;
-
-    return w->p->functions.at[function].name == w->name;
-}
 
 static bool
 index_locations(struct table *t)
 {
     const struct pprof_profile *p = t->maker.p;
+    bool added = true;
     size_t i;
 
-    for (i = 0; i < p->locations.n; i++)
-        if (!cpprof__index_add(&t->locations,
-                               cpprof__hash_u64(p->locations.at[i].address),
-                               (uint32_t)i))
-            return false;
-    return true;
+    for (i = 0; i < p->locations.n && added; i++)
+        cpprof__table_add(&t->locations, &p->locations.at[i].address,
+                          sizeof(uint64_t), sizeof(uint64_t), &added);
+    return added;
 }
 
 /* The function of a name; it has the file that it came with first. */
@@ -66,20 +48,20 @@ static uint32_t
 function_of(struct table *t, struct cpprof__text name, struct cpprof__text file)
 {
     struct cpprof__maker *m = &t->maker;
-    struct wanted wanted = {.p = m->p};
-    uint32_t found, text;
+    struct named_function made = {.name =
+                                      cpprof__make_string(m, name.at, name.n)};
+    uint32_t found =
+        cpprof__table_find(&t->functions, &made, sizeof made.name, sizeof made);
+    bool added;
 
-    wanted.name = text = cpprof__make_string(m, name.at, name.n);
-    found = cpprof__index_find(&t->functions, cpprof__hash_u64(text), has_name,
-                               &wanted);
-    if (found != CPPROF__INDEX_NONE || m->failed)
-        return found;
-    found = cpprof__make_function(m, text, text,
-                                  cpprof__make_string(m, file.at, file.n));
-    if (!m->failed &&
-        !cpprof__index_add(&t->functions, cpprof__hash_u64(text), found))
-        m->failed = true;
-    return found;
+    if (found != CPPROF__INDEX_NONE)
+        return ((struct named_function *)t->functions.entries.data)[found]
+            .function;
+    made.function = cpprof__make_function(
+        m, made.name, made.name, cpprof__make_string(m, file.at, file.n));
+    m->failed |= cpprof__table_add(&t->functions, &made, sizeof made.name,
+                                   sizeof made, &added) == CPPROF__INDEX_NONE;
+    return made.function;
 }
 
 /* The one line of a location, in place of the one it may have. */
@@ -131,20 +113,20 @@ read_location(struct table *t, struct cpprof__text line,
 {
     static struct cpprof__pattern pattern = {"^0x([[:xdigit:]]+)\\s+(.*)",
                                              NULL};
-    struct wanted wanted = {.p = t->maker.p};
     struct cpprof__text found[3];
     struct named named;
     const char *wrong;
     uint32_t location, function;
+    uint64_t address;
 
     if (!cpprof__pattern_find(&pattern, line, found, 3, &t->maker.failed))
         return CPPROF_OK;
-    wrong = cpprof__parse_uint(found[1], 16, &wanted.address);
+    wrong = cpprof__parse_uint(found[1], 16, &address);
     if (wrong)
         return cpprof__fail_number("parsing sample ", line, "ParseUint",
                                    found[1], wrong, error);
-    location = cpprof__index_find(
-        &t->locations, cpprof__hash_u64(wanted.address), has_address, &wanted);
+    location = cpprof__table_find(&t->locations, &address, sizeof address,
+                                  sizeof address);
     if (location == CPPROF__INDEX_NONE)
         return CPPROF_OK;
     named = read_name(found[2], &t->maker.failed);
@@ -190,8 +172,8 @@ cpprof__read_java_locations(struct cpprof__legacy_lines *lines,
         status = cpprof__fail_nomem(error);
     if (status == CPPROF_OK)
         status = finish(p, error);
-    cpprof__index_free(&t.locations);
-    cpprof__index_free(&t.functions);
+    cpprof__table_free(&t.locations);
+    cpprof__table_free(&t.functions);
     cpprof__maker_free(&t.maker);
     return status;
 }

@@ -11,6 +11,7 @@
  */
 #include "profile/model/id_map.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The array covers ids up to this many times their count. */
@@ -47,50 +48,41 @@ make_dense(struct cpprof__id_map *map, const void *records, size_t n,
     return true;
 }
 
-struct wanted {
-    const struct cpprof__id_map *map;
-    uint64_t id;
+struct sparse {
+    uint64_t id; /* the key */
+    uint64_t index;
 };
 
-static bool
-is_wanted(void *ctx, uint32_t value)
-{
-    const struct wanted *w = ctx;
-
-    return w->map->sparse.at[value].id == w->id;
-}
-
-static uint32_t
+/* The entry of an id, or NULL. */
+static struct sparse *
 find(const struct cpprof__id_map *map, uint64_t id)
 {
-    struct wanted wanted = {map, id};
+    uint32_t at =
+        cpprof__table_find(&map->sparse, &id, sizeof id, sizeof(struct sparse));
 
-    return cpprof__index_find(&map->index, cpprof__hash_u64(id), is_wanted,
-                              &wanted);
+    return at == CPPROF__INDEX_NONE
+               ? NULL
+               : (struct sparse *)map->sparse.entries.data + at;
 }
 
 uint32_t
 cpprof__id_map_sparse(const struct cpprof__id_map *map, uint64_t id)
 {
-    uint32_t at = find(map, id);
+    const struct sparse *found = find(map, id);
 
-    return at == CPPROF__INDEX_NONE ? CPPROF__NO_INDEX
-                                    : map->sparse.at[at].index;
+    return found ? (uint32_t)found->index : CPPROF__NO_INDEX;
 }
 
 static bool
 set_sparse(struct cpprof__id_map *map, uint64_t id, uint32_t index)
 {
-    uint32_t at = find(map, id);
+    const struct sparse entry = {id, index};
+    bool added;
 
-    if (at == CPPROF__INDEX_NONE) {
-        at = (uint32_t)map->sparse.n;
-        if (!CPPROF__ARRAY_ROOM(&map->sparse, 1) ||
-            !cpprof__index_add(&map->index, cpprof__hash_u64(id), at))
-            return false;
-        map->sparse.n++;
-    }
-    map->sparse.at[at] = (struct cpprof__sparse_id){id, index};
+    if (cpprof__table_add(&map->sparse, &entry, sizeof id, sizeof entry,
+                          &added) == CPPROF__INDEX_NONE)
+        return false;
+    find(map, id)->index = index;
     return true;
 }
 
@@ -120,7 +112,6 @@ void
 cpprof__id_map_free(struct cpprof__id_map *map)
 {
     free(map->dense);
-    CPPROF__ARRAY_FREE(&map->sparse);
-    cpprof__index_free(&map->index);
+    cpprof__table_free(&map->sparse);
     memset(map, 0, sizeof *map);
 }

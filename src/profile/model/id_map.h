@@ -6,7 +6,6 @@
 #ifndef PROFILE_ID_MAP_H
 #define PROFILE_ID_MAP_H
 
-#include "base/array.h"
 #include "base/hash.h"
 
 #include <stdint.h>
@@ -16,12 +15,7 @@
 struct cpprof__id_map {
     uint32_t *dense; /* by id; CPPROF__NO_INDEX: not there */
     size_t n_dense;
-    CPPROF__ARRAY(struct cpprof__sparse_id {
-        uint64_t id;
-        uint32_t index;
-    })
-    sparse;
-    struct cpprof__index index; /* id -> sparse */
+    struct cpprof__table sparse; /* the others */
 };
 
 /* Of n records of `stride` bytes, each of which begins with its 64-bit id;

@@ -38,9 +38,9 @@ struct maker {
     const struct cpprof__trimmed *t;
     struct set *sets;
     CPPROF__ARRAY(struct number) numbers;
-    struct cpprof__keys keys; /* of tags: node, labels, name */
-    uint8_t *wanted;          /* by node */
-    uint32_t *seen;           /* by node: the last sample, + 1 */
+    struct cpprof__table keys; /* of tags: node, labels, name */
+    uint8_t *wanted;           /* by node */
+    uint32_t *seen;            /* by node: the last sample, + 1 */
     bool failed;
 };
 
@@ -282,7 +282,7 @@ cpprof__node_tags_make(struct cpprof__node_tags *tags,
         finish(&m);
     free(m.sets);
     CPPROF__ARRAY_FREE(&m.numbers);
-    cpprof__keys_free(&m.keys);
+    cpprof__table_free(&m.keys);
     free(m.wanted);
     free(m.seen);
     return m.failed ? cpprof__fail_nomem(t->r->error) : CPPROF_OK;

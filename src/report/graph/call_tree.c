@@ -21,7 +21,7 @@ struct planter {
     struct cpprof__graph tree; /* what becomes of it */
     /* Of the tree: a location, or a node, of the graph below a node of the
      * tree; CPPROF__NO_NODE: at a root. */
-    struct cpprof__keys locations, nodes;
+    struct cpprof__table locations, nodes;
     CPPROF__ARRAY(size_t) ends; /* of each location in tree.location_nodes */
     uint32_t *frames;           /* as p->frames, of positions in the tree */
     uint32_t *origins; /* by node of the graph: the first one of the tree */
@@ -34,7 +34,7 @@ static uint32_t
 tree_node(struct planter *p, uint32_t parent, uint32_t node)
 {
     struct cpprof__graph *tree = &p->tree;
-    size_t n = p->nodes.at.n;
+    size_t n = cpprof__keys_count(&p->nodes);
     uint32_t at = cpprof__keys_number(&p->nodes, parent, node, 0);
 
     if (at < n || at == CPPROF__NO_NODE)
@@ -99,7 +99,7 @@ plant(struct planter *p, const struct cpprof__sample *s,
         parent = innermost(p, to[s->n_frames - shared]);
     }
     for (i = s->n_frames - shared; i; i--) {
-        size_t n = p->locations.at.n;
+        size_t n = cpprof__keys_count(&p->locations);
         uint32_t at =
             cpprof__keys_number(&p->locations, parent, from[i - 1], 0);
 
@@ -155,7 +155,7 @@ make_view(struct planter *p)
     struct pprof_profile *view = malloc(sizeof *view);
     const struct pprof_profile *of = p->g->p;
     struct cpprof__sample *samples;
-    size_t n = p->locations.at.n, i;
+    size_t n = cpprof__keys_count(&p->locations), i;
 
     p->tree.first_node = malloc((n + 1) * sizeof *p->tree.first_node);
     samples = malloc((of->samples.n + 1) * sizeof *samples);
@@ -201,8 +201,8 @@ cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error)
         *g = p.tree;
         p.tree = old;
     }
-    cpprof__keys_free(&p.locations);
-    cpprof__keys_free(&p.nodes);
+    cpprof__table_free(&p.locations);
+    cpprof__table_free(&p.nodes);
     CPPROF__ARRAY_FREE(&p.ends);
     free(p.frames);
     free(p.origins);

@@ -119,7 +119,7 @@ static bool
 find_same_names(struct writer *w)
 {
     size_t n_rows = w->t.rows.n, n_nodes = w->t.g.nodes.n, n_functions, i;
-    struct cpprof__keys names = {0}, callers = {0}, functions = {0};
+    struct cpprof__table names = {0}, callers = {0}, functions = {0};
     uint32_t *count = calloc(n_rows + 1, sizeof *count); /* by name */
     uint32_t *which = calloc(n_rows + 1, sizeof *which); /* by function */
 
@@ -132,7 +132,7 @@ find_same_names(struct writer *w)
         const struct cpprof__node *n = &w->t.g.nodes.at[at];
         uint64_t line = (uint64_t)n->start_line;
 
-        n_functions = functions.at.n;
+        n_functions = cpprof__keys_count(&functions);
         name = cpprof__keys_number(&names, n->name, n->file, 0);
         caller = cpprof__keys_number(&callers, name, n->object, n->context);
         function = cpprof__keys_number(&functions, caller, (uint32_t)line,
@@ -154,9 +154,9 @@ find_same_names(struct writer *w)
     }
     free(count);
     free(which);
-    cpprof__keys_free(&names);
-    cpprof__keys_free(&callers);
-    cpprof__keys_free(&functions);
+    cpprof__table_free(&names);
+    cpprof__table_free(&callers);
+    cpprof__table_free(&functions);
     return !w->failed;
 }
 

@@ -22,7 +22,7 @@ struct tag {
 struct tags {
     struct cpprof__report *r;
     CPPROF__ARRAY(struct tag) list; /* until it is sorted, as `keys` */
-    struct cpprof__keys keys;       /* key and text */
+    struct cpprof__table keys;      /* key and text */
 };
 
 static bool
@@ -194,6 +194,6 @@ cpprof__tags(struct cpprof__report *r)
     else if (ok)
         ok = print(&t);
     CPPROF__ARRAY_FREE(&t.list);
-    cpprof__keys_free(&t.keys);
+    cpprof__table_free(&t.keys);
     return ok ? CPPROF_OK : cpprof__fail_nomem(r->error);
 }

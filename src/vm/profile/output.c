@@ -286,22 +286,9 @@ cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,
 /* ---- stacks of words -------------------------------------------------- */
 
 struct known_word {
-    uint64_t word;
+    uint64_t word;     /* the key */
     uint64_t location; /* of the builder */
 };
-
-struct wanted {
-    const struct known_word *all;
-    uint64_t word;
-};
-
-static bool
-is_wanted(void *ctx, uint32_t number)
-{
-    const struct wanted *wanted = ctx;
-
-    return wanted->all[number].word == wanted->word;
-}
 
 static uint64_t
 add_word(struct cpprof__vm_output *output, uint64_t word)
@@ -322,22 +309,18 @@ add_word(struct cpprof__vm_output *output, uint64_t word)
 static uint64_t
 location_of_word(struct cpprof__vm_output *output, uint64_t word)
 {
-    const struct known_word *all =
-        (const struct known_word *)output->words.data;
-    struct wanted wanted = {all, word};
-    uint64_t hash = cpprof__hash_u64(word);
-    uint32_t number =
-        cpprof__index_find(&output->word_index, hash, is_wanted, &wanted);
     struct known_word made = {word, 0};
+    uint32_t number =
+        cpprof__table_find(&output->words, &word, sizeof word, sizeof made);
+    bool added;
 
     if (number != CPPROF__INDEX_NONE)
-        return all[number].location;
-    number = (uint32_t)(output->words.n / sizeof made);
+        return ((struct known_word *)output->words.entries.data)[number]
+            .location;
     made.location = add_word(output, word);
-    keep(output, &output->words, &made, sizeof made);
-    if (!output->failed &&
-        !cpprof__index_add(&output->word_index, hash, number))
-        output->failed = true;
+    output->failed |=
+        cpprof__table_add(&output->words, &made, sizeof word, sizeof made,
+                          &added) == CPPROF__INDEX_NONE;
     return made.location;
 }
 
@@ -378,8 +361,7 @@ free_rooms(struct cpprof__vm_output *output)
     cpprof__buffer_free(&output->functions);
     cpprof__buffer_free(&output->locations);
     cpprof__buffer_free(&output->ids);
-    cpprof__buffer_free(&output->words);
-    cpprof__index_free(&output->word_index);
+    cpprof__table_free(&output->words);
     cpprof__label_list_free(&output->labels);
     cpprof__arena_free(&output->arena);
     cpprof__buffer_free(&output->samples);

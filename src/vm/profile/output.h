@@ -20,8 +20,7 @@ struct cpprof__vm_output {
     struct cpprof__buffer locations; /* uint64_t, numbers of the builder */
 
     /* Locations by script word (cpprof__scripts). */
-    struct cpprof__buffer words; /* struct known_word of output.c */
-    struct cpprof__index word_index;
+    struct cpprof__table words; /* struct known_word of output.c */
 
     /* Samples merged by stack and labels; struct sample of output.c. */
     struct cpprof__arena arena;

@@ -152,12 +152,14 @@ put_text(char *out, const char *text, uint32_t n)
 /* Room for a record of what is new, which gets its number; NULL: no room. */
 static void *
 add_new(enum cpprof__vm_record_type type, size_t n_bytes,
-        struct cpprof__vm_numbers *numbers, const void *key, size_t n_key)
+        struct cpprof__table *numbers, const void *key, size_t n_key)
 {
     size_t before = session->queue.n;
     void *r = add_record(type, n_bytes);
+    bool added;
 
-    if (r && !cpprof__vm_number_add(numbers, key, n_key)) {
+    if (r && cpprof__table_add(numbers, key, n_key, n_key, &added) ==
+                 CPPROF__VM_NONE) {
         session->queue.n = before;
         clear_table();
         r = NULL;
@@ -210,7 +212,8 @@ function_of(const struct taking *taking, const struct cpprof_vm_frame *frame)
 {
     const struct cpprof__vm_function_key key = {taking->t->vm, frame->function};
 
-    return cpprof__vm_number(&session->table.functions, &key, sizeof key);
+    return cpprof__table_find(&session->table.functions, &key, sizeof key,
+                              sizeof key);
 }
 
 static uint32_t
@@ -221,7 +224,8 @@ location_of(const struct taking *taking, const struct cpprof_vm_frame *frame)
 
     if (key.function == CPPROF__VM_NONE)
         return CPPROF__VM_NONE;
-    return cpprof__vm_number(&session->table.locations, &key, sizeof key);
+    return cpprof__table_find(&session->table.locations, &key, sizeof key,
+                              sizeof key);
 }
 
 enum outcome {
@@ -265,8 +269,8 @@ learn_location(const struct taking *taking, const struct cpprof_vm_frame *frame)
         clear_table();
     key.function = function_of(taking, frame);
     if (key.function == CPPROF__VM_NONE || /* cleared: learn that again */
-        cpprof__vm_number(&session->table.locations, &key, sizeof key) !=
-            CPPROF__VM_NONE)
+        cpprof__table_find(&session->table.locations, &key, sizeof key,
+                           sizeof key) != CPPROF__VM_NONE)
         return GO_ON;
     return queue_location(&key, line > 0 ? line : 0) ? GO_ON : NO_ROOM;
 }

@@ -11,7 +11,6 @@
 #ifndef VM_TABLE_H
 #define VM_TABLE_H
 
-#include "base/buffer.h"
 #include "base/hash.h"
 
 /*
@@ -36,28 +35,11 @@ struct cpprof__vm_location_key {
     int32_t line; /* as the interpreter has it: -1 is asked for once */
 };
 
-/* The numbers of one kind. */
-struct cpprof__vm_numbers {
-    struct cpprof__buffer keys; /* by number */
-    struct cpprof__index index;
-};
-
 struct cpprof__vm_table {
-    struct cpprof__vm_numbers functions; /* struct cpprof__vm_function_key */
-    struct cpprof__vm_numbers locations; /* struct cpprof__vm_location_key */
+    struct cpprof__table functions; /* struct cpprof__vm_function_key */
+    struct cpprof__table locations; /* struct cpprof__vm_location_key */
     uint32_t generation;
 };
-
-/* The number of a key, CPPROF__VM_NONE: unknown. */
-uint32_t
-cpprof__vm_number(const struct cpprof__vm_numbers *numbers, const void *key,
-                  size_t n_bytes);
-
-/* Add what is not there yet; false without memory: the table has to be cleared
- * then. */
-bool
-cpprof__vm_number_add(struct cpprof__vm_numbers *numbers, const void *key,
-                      size_t n_bytes);
 
 void
 cpprof__vm_table_gone(struct cpprof__vm_table *table,
