@@ -6,23 +6,12 @@
  */
 #include "http/form.h"
 
+#include "base/text.h"
+
 #include <string.h>
 #include <strings.h>
 
 /* ---- escapes ---------------------------------------------------------- */
-
-/* Letters count on from 10, whatever the base is; UINT32_MAX: no digit. */
-static unsigned
-digit_of(char c)
-{
-    char lower = (char)(c | ('a' - 'A'));
-
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    if (lower >= 'a' && lower <= 'z')
-        return (unsigned)(lower - 'a') + 10;
-    return UINT32_MAX;
-}
 
 /* The next byte, decoded; -1 at the end, -2 for a bad escape. */
 static int
@@ -38,11 +27,12 @@ next(struct cpprof__form_value *v)
         return ' ';
     if (c != '%')
         return (unsigned char)c;
-    if (v->n < 2 || digit_of(v->at[0]) > 15 || digit_of(v->at[1]) > 15)
+    if (v->n < 2 || cpprof__digit(v->at[0]) > 15 ||
+        cpprof__digit(v->at[1]) > 15)
         return -2;
     v->at += 2;
     v->n -= 2;
-    return (int)(digit_of(v->at[-2]) << 4 | digit_of(v->at[-1]));
+    return (int)(cpprof__digit(v->at[-2]) << 4 | cpprof__digit(v->at[-1]));
 }
 
 static bool
@@ -178,53 +168,4 @@ cpprof__form_number(const struct cpprof_http_request *request, const char *name)
 
     cpprof__form_int(cpprof__form_value(request, name), &number);
     return number;
-}
-
-/* ---- numbers of Go's source ------------------------------------------- */
-
-/* The base, and past its prefix. A 0 before octal digits counts as one. */
-static unsigned
-base_of(const char **text, size_t *n)
-{
-    unsigned base = 8;
-    char letter;
-
-    if (!*n || **text != '0')
-        return 10;
-    letter = *n > 2 ? (char)((*text)[1] | ('a' - 'A')) : 0;
-    if (letter == 'x')
-        base = 16;
-    else if (letter == 'b')
-        base = 2;
-    else if (letter != 'o') {
-        *text += 1;
-        *n -= 1;
-        return 8;
-    }
-    *text += 2;
-    *n -= 2;
-    return base;
-}
-
-uint64_t
-cpprof__number(const char *text, size_t n)
-{
-    size_t i, n_text = n;
-    unsigned base = base_of(&text, &n);
-    bool after_digit = n < n_text; /* the prefix is one */
-    uint64_t sum = 0;
-
-    if (!n_text)
-        return 0;
-    for (i = 0; i < n; i++) {
-        unsigned digit = digit_of(text[i]);
-
-        if (text[i] == '_' ? !after_digit : digit >= base)
-            return 0;
-        after_digit = text[i] != '_';
-        if (after_digit)
-            sum = sum > (UINT64_MAX - digit) / base ? UINT64_MAX
-                                                    : sum * base + digit;
-    }
-    return after_digit ? sum : 0;
 }

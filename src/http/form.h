@@ -37,14 +37,4 @@ int64_t
 cpprof__form_number(const struct cpprof_http_request *request,
                     const char *name);
 
-/*
- * A number as Go's source has it: decimal, 0x, 0o, 0b, 0 for octal, single
- * underscores between digits. Returns 0 for what is no number, and the largest
- * value for one that is too large.
- *
- * Source: Go strconv (ParseUint with base 0).
- */
-uint64_t
-cpprof__number(const char *text, size_t n);
-
 #endif

@@ -9,6 +9,7 @@
  * itself; a newline in a file name is printed as "\012".
  */
 
+#include "base/text.h"
 #include <cpprof/object.h>
 #include <string.h>
 
@@ -21,27 +22,15 @@ struct line_reader {
     bool bad;
 };
 
-static int
-digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return 16;
-}
-
 static uint64_t
 number(struct line_reader *r, unsigned base)
 {
     const char *start = r->next;
     uint64_t v = 0;
 
-    while (r->next < r->end && (unsigned)digit(*r->next) < base) {
+    while (r->next < r->end && cpprof__digit(*r->next) < base) {
         if (__builtin_mul_overflow(v, base, &v) ||
-            __builtin_add_overflow(v, (unsigned)digit(*r->next), &v))
+            __builtin_add_overflow(v, cpprof__digit(*r->next), &v))
             r->bad = true;
         r->next++;
     }

@@ -7,6 +7,7 @@
 #include "symbol/perf_map.h"
 
 #include "arch/clock.h"
+#include "base/text.h"
 #include "symbol/elf/array.h"
 
 #include <fcntl.h>
@@ -101,17 +102,6 @@ open_map(int pid, struct stat *info)
     return open_trusted(path, pid, info);
 }
 
-/* 16 for what is no hex digit. */
-static unsigned
-digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-        return (unsigned)((c | 0x20) - 'a' + 10);
-    return 16;
-}
-
 /* A hex number that a space ends; advances past both. */
 static bool
 read_hex(const char **at, const char *end, uint64_t *value)
@@ -122,7 +112,7 @@ read_hex(const char **at, const char *end, uint64_t *value)
     if (end - p > 2 && p[0] == '0' && (p[1] | 0x20) == 'x')
         p += 2;
     for (; p < end && *p != ' '; p++) {
-        unsigned digit = digit_of(*p);
+        unsigned digit = cpprof__digit(*p);
 
         if (digit > 15 || v >> 60)
             return false;

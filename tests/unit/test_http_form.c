@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is read in addresses and forms, as Go's packages read it. */
+#include "base/text.h"
 #include "http/call.h"
 #include "http/form.h"
 #include "http/text.h"
@@ -123,7 +124,10 @@ numbers_are_those_of_parse_int(void **state)
 static uint64_t
 number(const char *text)
 {
-    return cpprof__number(text, strlen(text));
+    uint64_t value;
+
+    cpprof__go_uint(text, strlen(text), 0, &value);
+    return value;
 }
 
 static void

@@ -8,7 +8,7 @@
 #include "collect/labels/labels.h"
 
 #include "base/reader.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

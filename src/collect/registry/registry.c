@@ -11,7 +11,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "base/writer.h"
 #include "collect/labels/labels.h"
 #include "collect/registry/custom.h"

@@ -9,6 +9,7 @@
  * google/pprof internal/symbolz.
  */
 #include "base/buffer.h"
+#include "base/text.h"
 #include "collect/encode/addresses.h"
 #include "collect/runtime/exempt.h"
 #include "http/profiles/limits.h"
@@ -70,8 +71,9 @@ add_names(struct cpprof__addresses *addresses, struct words *words,
     while (!words->is_over && !b->failed && b->n < CHUNK) {
         size_t n;
         const char *word = next_word(words, &n), *name;
-        uint64_t pc = cpprof__number(word, n);
+        uint64_t pc;
 
+        cpprof__go_uint(word, n, 0, &pc); /* 0: it is none */
         name = pc ? cpprof__addresses_name(addresses, pc) : NULL;
         if (name)
             cpprof__buffer_printf(b, "0x%" PRIx64 " %s\n", pc, name);

@@ -5,20 +5,13 @@
  */
 #include "http/server/guard.h"
 
+#include "base/text.h"
+
 #include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
 
 /* ---- the target ------------------------------------------------------- */
-
-static int
-hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* Decodes in place. A decoded NUL is refused, because it would end the text for
  * us but not for others. */
@@ -28,14 +21,14 @@ decode_path(char *path)
     char *to = path;
 
     for (; *path; path++, to++) {
-        int high, low;
+        unsigned high, low;
 
         *to = *path;
         if (*path != '%')
             continue;
-        high = hex_digit(path[1]);
-        low = high < 0 ? -1 : hex_digit(path[2]);
-        if (low < 0 || !(high | low))
+        high = cpprof__digit(path[1]);
+        low = high > 15 ? high : cpprof__digit(path[2]);
+        if (low > 15 || !(high | low))
             return false;
         *to = (char)(high << 4 | low);
         path += 2;

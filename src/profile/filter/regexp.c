@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "profile/filter/re2.h"
 
 #include <string.h>

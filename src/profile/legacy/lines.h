@@ -64,17 +64,6 @@ cpprof__is_xdigit(char c)
     return cpprof__is_hex_digit(c) || (c >= 'A' && c <= 'F');
 }
 
-/* The value of a digit of any base up to 36, in either case; 36 for any other
- * character. */
-static inline unsigned
-cpprof__digit(char c)
-{
-    if (cpprof__is_digit(c))
-        return (unsigned)(c - '0');
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 : 36;
-}
-
 static inline void
 cpprof__skip(struct cpprof__text *text, size_t n)
 {

@@ -8,17 +8,16 @@
 #ifndef PROFILE_LEGACY_NUMBERS_H
 #define PROFILE_LEGACY_NUMBERS_H
 
+#include "base/text.h"
 #include "profile/legacy/lines.h"
 #include <cpprof/status.h>
 
-/*
- * base  10 or 16; or 0: by the prefix 0x, 0o, 0b or 0, else 10, and underscores
- *       between digits.
- *
- * Returns NULL, or what is wrong, "invalid syntax" or "value out of range".
- */
-const char *
-cpprof__parse_uint(struct cpprof__text text, unsigned base, uint64_t *value);
+/* cpprof__go_uint(). */
+static inline const char *
+cpprof__parse_uint(struct cpprof__text text, unsigned base, uint64_t *value)
+{
+    return cpprof__go_uint(text.at, text.n, base, value);
+}
 /* The same with a sign in front. */
 const char *
 cpprof__parse_int(struct cpprof__text text, unsigned base, int64_t *value);

@@ -10,7 +10,7 @@
 #include "report/flame/boxes.h"
 
 #include "base/status.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

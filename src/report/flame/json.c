@@ -6,7 +6,7 @@
 #include "report/flame/stacks.h"
 
 #include "base/status.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 

@@ -9,7 +9,7 @@
 #include "report/report.h"
 
 #include "base/array.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
  */
 #include "symbol/dwarf/names.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "symbol/elf/array.h"
 #include "symbol/elf/demangle.h"
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Characters and numbers. UTF-8 as RFC 3629 has it: nothing longer than needed,
+ * no surrogates. Numbers as Go's strconv reads them: the prefixes 0x, 0b, 0o
+ * and 0, underscores, and the same refusals in the same words; nothing wraps.
+ */
+#include "base/text.h"
+
+#include <stdbool.h>
+
+size_t
+cpprof__utf8_next(const char *text, size_t n, uint32_t *rune)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char first = (unsigned char)*text;
+    size_t length, i;
+    uint32_t c;
+
+    *rune = first;
+    if (first < 0x80)
+        return 1;
+    length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || length > n)
+        return 0;
+    c = first & (0xff >> (length + 1));
+    for (i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (text[i] & 0x3f);
+    }
+    *rune = c;
+    if (c < least[length] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+        return 0;
+    return length;
+}
+
+/* ------------------------------------------------------------- numbers ---- */
+
+static const char syntax[] = "invalid syntax";
+static const char range[] = "value out of range";
+
+/* The base that the prefix of a text asks for; skips the prefix. */
+static unsigned
+take_prefix(const char **text, size_t *n)
+{
+    unsigned base = 0;
+
+    if (*n >= 3) {
+        char c = (char)((*text)[1] | 0x20);
+
+        base = c == 'x' ? 16 : c == 'o' ? 8 : c == 'b' ? 2 : 0;
+    }
+    *text += base ? 2 : 1;
+    *n -= base ? 2 : 1;
+    return base ? base : 8;
+}
+
+/* Add one digit; NULL, or what is wrong. */
+static const char *
+add_digit(uint64_t *value, unsigned base, unsigned digit)
+{
+    if (digit >= base)
+        return syntax;
+    if (__builtin_mul_overflow(*value, (uint64_t)base, value) ||
+        __builtin_add_overflow(*value, (uint64_t)digit, value))
+        return range;
+    return NULL;
+}
+
+const char *
+cpprof__go_uint(const char *text, size_t n, unsigned base, uint64_t *value)
+{
+    bool may_underscore = base == 0, is_behind_digit = false, is_bad = false;
+    const char *wrong = NULL;
+
+    *value = 0;
+    if (n == 0)
+        return syntax;
+    if (base == 0) {
+        is_behind_digit = *text == '0';
+        base = is_behind_digit ? take_prefix(&text, &n) : 10;
+    } else {
+        is_behind_digit = true;
+    }
+    for (; n && !wrong; text++, n--) {
+        if (may_underscore && *text == '_') {
+            is_bad = is_bad || !is_behind_digit;
+            is_behind_digit = false;
+            continue;
+        }
+        wrong = add_digit(value, base, cpprof__digit(*text));
+        is_behind_digit = true;
+    }
+    if (!wrong && (is_bad || !is_behind_digit))
+        wrong = syntax;
+    if (wrong)
+        *value = wrong == range ? UINT64_MAX : 0;
+    return wrong;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+/* Characters and numbers in texts, which need no end. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The length of the character that n bytes, at least one, begin with, or 0
+ * when they do not begin with one in UTF-8. A zero byte ends every character,
+ * so that n may be 4 for a terminated text. */
+size_t
+cpprof__utf8_next(const char *text, size_t n, uint32_t *rune);
+
+/* The value of a digit of any base up to 36, in either case; 36 for any other
+ * character. */
+static inline unsigned
+cpprof__digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return (unsigned)(c - '0');
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 : 36;
+}
+
+/*
+ * base  10 or 16; or 0: by the prefix 0x, 0o, 0b or 0, else 10, and underscores
+ *       between digits.
+ *
+ * Returns NULL; or what is wrong, "invalid syntax", *value then 0, or "value
+ * out of range", *value then the largest. Source: Go's strconv.ParseUint.
+ */
+const char *
+cpprof__go_uint(const char *text, size_t n, unsigned base, uint64_t *value);
+
+#endif
