@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Finds plug-ins and loads them (plug_in.h). They are never unloaded, and what
+ * they bring with them ends without destructors (brought.h).
+ */
 #include "object/plug_in.h"
 
 #include "base/status.h"
+#include "object/brought.h"
 #include "object/symbolizer.h"
 
 #include <dlfcn.h>
@@ -51,7 +56,7 @@ load_beside_us(const char *name)
 }
 
 static void *
-load_file(const char *name)
+find_file(const char *name)
 {
     void *plug_in = load_beside_us(name);
     char path[PATH_MAX];
@@ -61,6 +66,16 @@ load_file(const char *name)
     snprintf(path, sizeof path, "%s/%s", CPPROF_LIBDIR, name);
     plug_in = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return plug_in ? plug_in : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *
+load_file(const char *name)
+{
+    struct cpprof__brought *b = cpprof__brought_begin();
+    void *plug_in = find_file(name);
+
+    cpprof__brought_end(b, plug_in);
+    return plug_in;
 }
 
 const void *
