@@ -6,8 +6,10 @@
  * What is left to be written is written on a thread of ours, and waited for
  * until a moment of the monotonic clock: the caller may hold locks of the
  * program or of the loader (exit() in a constructor under dlopen() does), and
- * that thread may want them. Names need a library to be loaded; the caller does
- * that before, since whoever has the loader's lock can take it again.
+ * that thread may want them. Names need a library to be loaded before; where
+ * the keeper cannot do that the caller does, since whoever has the loader's
+ * lock can take it again. The caller may also be a handler that interrupted
+ * malloc: so all is done by a thread that is there, if one is.
  *
  * _exit() may be called by a handler that interrupted malloc, and then the
  * thread that is made to write the profiles may wait for the interrupted one;
@@ -20,6 +22,7 @@
 #include "collect/encode/names.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
+#include "collect/runtime/keeper.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "interpose/parts.h"
@@ -39,7 +42,11 @@
 #define EXIT_SECONDS        30
 #define HASTE_SECONDS       10
 #define INTERRUPTED_SECONDS 1
-#define SECONDS_MAX         (2 * HASTE_SECONDS + 1)
+
+/* Tunable. A library that the keeper has not loaded by then waits for a lock of
+ * the caller's, or for a slow disk; then the caller waits for the keeper. */
+#define LOAD_NS     CPPROF__NS_PER_S
+#define SECONDS_MAX (2 * HASTE_SECONDS + 1)
 
 /* Is there anything to write? All are asked. */
 static bool
@@ -61,6 +68,49 @@ end_parts(bool in_haste)
 
 static uint64_t until_ns;   /* of CLOCK_MONOTONIC */
 static uint32_t is_written; /* futex */
+static uint32_t is_loaded;  /* futex */
+static bool keeper_loads;   /* and does not come back */
+
+static void
+tell(uint32_t *word)
+{
+    store_release(word, 1u);
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static bool
+wait_for(uint32_t *word, uint64_t moment_ns)
+{
+    uint64_t now;
+
+    while (!load_acquire(word) &&
+           (now = cpprof__clock_ns(CLOCK_MONOTONIC)) < moment_ns) {
+        const struct timespec left = cpprof__timespec_of(moment_ns - now);
+
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, &left, NULL, 0);
+    }
+    return load_acquire(word);
+}
+
+static void
+load_on_keeper(void)
+{
+    cpprof__names_load();
+    tell(&is_loaded);
+}
+
+static void
+load_names(void)
+{
+    if (cpprof__own_thread_is_this() || !cpprof__keeper_run(load_on_keeper)) {
+        cpprof__names_load();
+        return;
+    }
+    keeper_loads =
+        !wait_for(&is_loaded, cpprof__clock_ns(CLOCK_MONOTONIC) + LOAD_NS);
+    if (keeper_loads)
+        cpprof__names_load();
+}
 
 static void
 write_all(void)
@@ -70,8 +120,7 @@ write_all(void)
     for (i = 0; i < cpprof__n_parts; i++)
         if (cpprof__parts[i].write)
             cpprof__parts[i].write(until_ns);
-    store_release(&is_written, 1u);
-    syscall(SYS_futex, &is_written, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    tell(&is_written);
 }
 
 static bool
@@ -82,31 +131,25 @@ write_on_thread(void *arg)
     return false;
 }
 
-static void
-wait_until_written(void)
+/* On a thread that is there, since a handler may not be able to make another. A
+ * thread of ours does it itself: it is the last one. So does exit() where there
+ * can be no other, as after unshare(CLONE_NEWPID). */
+static bool
+starts_to_write(bool with_timeout)
 {
-    uint64_t now;
-
-    while (!load_acquire(&is_written) &&
-           (now = cpprof__clock_ns(CLOCK_MONOTONIC)) < until_ns) {
-        const struct timespec left = cpprof__timespec_of(until_ns - now);
-
-        syscall(SYS_futex, &is_written, FUTEX_WAIT_PRIVATE, 0, &left, NULL, 0);
-    }
+    return (with_timeout && cpprof__session_end_by(write_all)) ||
+           (!keeper_loads && cpprof__keeper_run(write_all)) ||
+           cpprof__session_end_by(write_all) ||
+           !cpprof__own_thread_detached(write_on_thread, NULL, 0);
 }
 
-/* On the session's thread if there is one, since who calls _exit() in a handler
- * may not be able to make another. A thread of ours does it itself: it is the
- * last one. So does exit() where there can be no other, as after
- * unshare(CLONE_NEWPID). */
 static void
 write_apart(bool with_timeout)
 {
     if (cpprof__own_thread_is_this())
         write_all();
-    else if ((with_timeout && cpprof__session_end_by(write_all)) ||
-             !cpprof__own_thread_detached(write_on_thread, NULL, 0))
-        wait_until_written();
+    else if (starts_to_write(with_timeout))
+        wait_for(&is_written, until_ns);
     else if (!with_timeout)
         write_all();
 }
@@ -137,7 +180,7 @@ cpprof__at_exit(void)
     if (!end_parts(false))
         return;
     if (cpprof__environment_has_names_to_find())
-        cpprof__names_load();
+        load_names();
     write_by(EXIT_SECONDS, false);
 }
 

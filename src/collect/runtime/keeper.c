@@ -161,6 +161,8 @@ cpprof__keeper_run(void (*f)(void))
 {
     bool has;
 
+    if (cpprof__own_lock_is_mine(&lock)) /* a handler interrupted it */
+        return false;
     cpprof__own_lock_take(&lock);
     has = has_keeper;
     if (has)

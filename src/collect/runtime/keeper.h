@@ -28,8 +28,8 @@ cpprof__keeper_leave(bool is_alone);
 bool
 cpprof__keeper_is_there(void);
 
-/* Have the keeper run f, and do not wait; for threads that are counted. False:
- * there is none. Safety: MT. */
+/* Have the keeper run f, and do not wait; nothing is allocated. False: there is
+ * none. Safety: AS. */
 bool
 cpprof__keeper_run(void (*f)(void));
 
