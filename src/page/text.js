@@ -25,10 +25,11 @@ const shown = text => text.replace(
   c => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
 const quoted = text => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 const whole = name => '^' + quoted(name) + '$';
-// The middle of a long text is left out.
+// The middle of a long text is left out, or where little fits its end.
 function cut(text, n) {
   if (text.length <= n) return text;
-  if (n < 4) return '';
+  if (n < 3) return '';
+  if (n < 10) return text.slice(0, n - 1) + '\u2026';
   const front = Math.ceil((n - 1) / 2);
   return text.slice(0, front) + '\u2026' + text.slice(text.length - (n - 1 - front));
 }
