@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -475,6 +476,42 @@ def test_deeper(b, folder):
     s.close()
 
 
+def test_commands(b, s, folder):
+    """The command line below a view prints what the view shows."""
+    for state in ("top?f=read", "top?i=eval&by=cum", "top?h=^call&si=0",
+                  "top?s=main|read&g=files", "top?sf=eval&n=3", "peek?sym=^call",
+                  "peek?sym=read&f=parse&unit=auto", "traces?f=eval&i=tail",
+                  "traces?prunefrom=call"):
+        b.open(s.url + urllib.parse.quote(state, safe="?=&/"))
+        ready(b)
+        words = text(b, "#words")
+        done = subprocess.run(["bash", "-c", words.replace(
+            "cpprof ", '"$0" -symbolize=none ', 1), cpprof], cwd=folder, check=True,
+            capture_output=True, text=True).stdout
+        if state.startswith("top"):
+            seen = b.tell("[...document.querySelectorAll('tr.row')].map(r => "
+                          "r.lastChild.textContent)")
+            wanted = [re.split(r"\s+", line.strip(), maxsplit=5)[5] for line in
+                      done.split("cum%\n")[1].splitlines()]
+        else:
+            seen, wanted = text(b, "pre").strip(), done.strip()
+        tap.same(state + " is " + words, seen, wanted)
+
+
+def test_completion(b):
+    b.open(b.tell("location.origin") + "/ui/tags")
+    ready(b)
+    offered = "[...document.querySelectorAll('#names option')].map(o => o.value)"
+    for typed, wanted in (("tagf", ["tagfocus="]), ("lex", ["lex::next"]),
+                          ("ignore=main foc", ["ignore=main focus="]),
+                          ("hide=rar", ["hide=rare"])):
+        b.tell("search.value = ''; search.focus()")
+        b.write(typed)
+        tap.ok("%s is completed" % typed, b.wait("JSON.stringify(%s) === %s" % (
+            offered, json.dumps(json.dumps(wanted, separators=(",", ":")))), 5),
+            b.tell(offered))
+
+
 def test_configs(b, s):
     b.open(s.url + "flamegraph?f=read")
     ready(b)
@@ -553,6 +590,8 @@ def main():
             test_reader(b, s)
             test_types(b, folder)
             test_deeper(b, folder)
+            test_commands(b, s, folder)
+            test_completion(b)
             test_configs(b, s)
             test_life(b, folder)
         finally:

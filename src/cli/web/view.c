@@ -431,6 +431,13 @@ find_kept(const char *key)
     return k;
 }
 
+/* What it takes of MOST_KEPT. */
+static size_t
+bytes_of(const struct kept *k)
+{
+    return sizeof *k + strlen(k->key) + 1 + k->n;
+}
+
 /* Put it in front, and drop those behind that are too much. */
 static void
 keep(struct kept *k)
@@ -441,13 +448,13 @@ keep(struct kept *k)
     k->n_users++;
     k->next = kept.first;
     kept.first = k;
-    kept.n += k->n;
+    kept.n += bytes_of(k);
     while (kept.n > MOST_KEPT) {
         for (at = &kept.first; (*at)->next;)
             at = &(*at)->next;
         last = *at;
         *at = NULL;
-        kept.n -= last->n;
+        kept.n -= bytes_of(last);
         release(last);
     }
     pthread_mutex_unlock(&kept.lock);

@@ -534,16 +534,28 @@ search.addEventListener('input', () => {
   typing = setTimeout(applySearch, 60);
   complete();
 });
-// Names of functions that begin what is typed, from the table if it is there.
+// What the last word can become: an option, a label, or the name of a function.
+async function completions(word) {
+  const part = /^(\w+)=(.*)$/.exec(word), text = part ? part[2] : word;
+  const known = word && !part ? Object.values(state.start.parameters)
+    .filter(name => name.startsWith(word)).map(name => name + '=') : [];
+  if (part && /^tag(focus|ignore)$/.test(part[1])) {
+    const data = await ask('labels', {}, 'names');
+    return data.keys.flatMap(k => k.values.map(v => k.key + '=^' + quoted(v[0]) +
+      '$')).filter(t => t.includes(text)).map(t => part[1] + '=' + t);
+  }
+  if (text.length < 2) return known;
+  const data = await ask('table', {max: MOST_ROWS}, 'names');
+  const names = data.names.filter(n => n.includes(text)).slice(0, 20).map(quoted);
+  return known.concat(part ? names.map(n => part[1] + '=' + (/\s/.test(n) ?
+    "'" + n + "'" : n)) : names);
+}
 async function complete() {
-  const text = search.value.replace(/^\w+=/, '');
-  if (text.length < 2) return;
-  const data = await ask('table', {max: MOST_ROWS}, 'names').catch(() => null);
-  if (!data) return;
-  const front = search.value.slice(0, search.value.length - text.length);
-  $('names').replaceChildren(...data.names.filter(n => n.includes(text))
-    .slice(0, 20).map(n => make('option', {value: front ? front + quoted(n) :
-      quoted(n)})));
+  const word = /\S*$/.exec(search.value)[0];
+  const front = search.value.slice(0, search.value.length - word.length);
+  const found = await completions(word).catch(() => []);
+  $('names').replaceChildren(...found.slice(0, 20).map(text =>
+    make('option', {value: front + text})));
 }
 for (const button of $('refine').children)
   button.onclick = () => refine(button.dataset.filter);
