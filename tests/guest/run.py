@@ -71,6 +71,7 @@ KNOWN = {
     "lowest_descriptor": ({"cpu perf"}, "perf events are in the program's "
                           "table, and so is the thread that makes them"),
     "standard_closed": READS_PROC,
+    "raw_calls": READS_PROC,
     "exit_in_malloc": ({"cpu perf"}, "there is no keeper that could load the "
                        "symbolizer, and who calls exit() cannot"),
 }

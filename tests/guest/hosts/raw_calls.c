@@ -84,7 +84,7 @@ child(void (*call)(void))
     pthread_t thread;
     int fds[40];
 
-    sleep_ms(1050); /* until a forked child is sampled */
+    sleep_ms(1300); /* until a forked child is sampled */
     call();
     use_descriptors(fds);
     thread = start_busy(20);
