@@ -7,9 +7,10 @@ the same profile in the same run.
 MAKER is genprof.py; its profiles stay in BUILD/bench-data. CPU is that of the
 server and its children from its start to the answer, by /proc; memory the peak
 of the server, and of ours also the largest of its children's. Figures are
-medians. pprof needs minutes and 16 GB for the larger profile, so it is asked for
-it only with WEB_PEER=1. The time to the first picture is Chromium's, where it is there; it is
-not asked for a page of pprof that has hundreds of megabytes.
+medians. pprof needs minutes and 16 GB for 200 000 samples, so it is asked for
+them only with WEB_PEER=1, and never for the 2 000 000 of the largest profile.
+The time to the first picture is Chromium's, where it is there; it is not asked for a
+page of pprof that has hundreds of megabytes.
 """
 import json
 import os
@@ -143,7 +144,7 @@ def main():
     build, maker = sys.argv[1:3]
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     paths = make_profiles(maker, os.path.join(build, "bench-data"), {
-        name: ["--preset", name] for name in ("small", "medium")})
+        name: ["--preset", name] for name in ("small", "medium", "large")})
     print("%-20s %8s %8s %8s %8s %8s %8s %8s %8s" % (
         "", "MB sent", "CPU s", "peak MB", "picture", "top", "filter",
         "enlarge", "again"))
@@ -153,13 +154,15 @@ def main():
         deep = "api/boxes?w=1900&gz=t" + enlarged(ours)
         files = ["flamegraph", "assets/base.css", "assets/page.css"] + [
             "assets/%s.js" % part for part in
-            ("text", "flame", "state", "tables", "texts", "page")]
+            ("text", "flame", "state", "tables", "texts", "configs",
+             "page")]
         row("cpprof " + name, ours, files + [
             "api/profile?gz=t", "api/boxes?gz=t&w=1900"],
             ["api/table?max=50000&gz=t", "api/boxes?w=1900&gz=t&i=util",
              deep, deep], rounds,
             "window.cpprof && cpprof.shown().length > 1")
-        if go_pprof() and (name == "small" or os.environ.get("WEB_PEER")):
+        if go_pprof() and (name == "small" or
+                           (name == "medium" and os.environ.get("WEB_PEER"))):
             row("go pprof " + name, [
                 go_pprof(), "-http=localhost:PORT", "-no_browser",
                 "-symbolize=none", path], ["flamegraph"],
