@@ -47,22 +47,22 @@ burn(uint64_t ns)
             continue;
 }
 
-/* A quarter of the time until the scan has found it, and then all of it. */
+/* A tenth of the time until the scan has found it, and then all of it. */
 static int
 work(void *pointer)
 {
-    struct timespec nap = {0, 15000000};
+    struct timespec nap = {0, 18000000};
     uint64_t end = clock_ns(CLOCK_MONOTONIC) + 1300000000u;
 
     call(SYS_arch_prctl, ARCH_SET_FS, (long)pointer);
     while (clock_ns(CLOCK_MONOTONIC) < end) {
-        burn(5000000);
+        burn(2000000);
         call(SYS_nanosleep, (long)&nap, 0);
     }
-    burn(150000000);
+    burn(80000000);
     if (pointer == mapped + BEFORE) {
         call(SYS_munmap, (long)mapped, BEFORE);
-        burn(150000000);
+        burn(80000000);
     }
     call(SYS_exit, 0, 0);
     return 0;

@@ -4,7 +4,7 @@
 #include "host.h"
 #include <setjmp.h>
 
-enum { STACK = 65536, COROUTINES = 30, WORDS = 64 };
+enum { STACK = 65536, COROUTINES = 16, WORDS = 64 };
 
 static struct coroutine {
     char stack[STACK] __attribute__((aligned(64)));

@@ -4,7 +4,7 @@
 #include "host.h"
 #include <poll.h>
 
-enum { THREADS = 4, POLLS = 1000 };
+enum { THREADS = 4, POLLS = 400 };
 
 static void *
 poll_often(void *n_cut)
