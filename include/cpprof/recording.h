@@ -61,6 +61,21 @@ cpprof_recording_read(const char *directory,
 CPPROF_API void
 cpprof_recording_free(struct cpprof_recording *recording);
 
+/*
+ * As cpprof_recording_read(), of processes that are gone, while others run; max
+ * images and max heaps at most. Who takes them away again and again, with
+ * cpprof_recording_remove(), needs room for those that run alone.
+ */
+CPPROF_API enum cpprof_status
+cpprof_recording_read_ended(const char *directory, size_t max,
+                            struct cpprof_recording **recording,
+                            struct cpprof_error *error);
+
+/* Remove the files of everything in the recording, which then can no longer be
+ * written. Safety: OBJ. */
+CPPROF_API void
+cpprof_recording_remove(const struct cpprof_recording *recording);
+
 /* The images, ordered by pid and then by time. Strings live as long as the
  * recording. Safety: OBJ. */
 CPPROF_API size_t

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    7
+#define CPPROF__SYMBOLIZER_ABI    8
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -93,6 +93,10 @@ struct cpprof__symbolizer_ops {
     /* True when inlined frames of this mapping are known: it has DWARF with
      * inline information and functions_only is off. */
     bool (*knows_inlines)(struct cpprof__symbolizer *s, size_t mapping);
+
+    /* From here on it is about another process, which has no mappings yet. What
+     * is known of images, by their build ids, stays. */
+    void (*turn_to)(struct cpprof__symbolizer *s, int32_t pid);
 
     /*
      * Close files, the largest first, until at most max_bytes are held, and

@@ -3,6 +3,9 @@
  * libcpprof-symbol.so: the operations of object/symbolizer.h. Each address
  * goes to the module of its mapping and, if that says nothing, to the map that
  * a JIT compiler left.
+ *
+ * Modules outlive a process if another one may have the same: if they have a
+ * build id, and were found.
  */
 #include "object/symbolizer.h"
 
@@ -13,6 +16,10 @@
 #include <cpprof/status.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Tunable: so many modules at most are kept for the next process. Each has its
+ * files mapped, and some megabytes if there is much debug information. */
+#define KEPT_MAX 256
 
 struct mapping {
     struct cpprof__symbolizer_mapping as_given; /* strings: the module's */
@@ -41,17 +48,46 @@ make(const struct cpprof__symbolizer_options *options)
     return s;
 }
 
+static bool
+no_module(const struct cpprof__module *module)
+{
+    (void)module;
+    return false;
+}
+
+static bool
+is_lasting(const struct cpprof__module *module)
+{
+    return *module->build_id && module->is_opened && !module->is_broken &&
+           (module->image.elf || module->debug.elf);
+}
+
+/* Close all modules but those to keep. */
+static void
+close_modules(struct cpprof__symbolizer *s,
+              bool (*is_kept)(const struct cpprof__module *module))
+{
+    size_t i, n = 0;
+
+    for (i = 0; i < s->modules.n; i++) {
+        struct cpprof__module *module = s->modules.at[i];
+
+        if (is_kept(module)) {
+            s->modules.at[n++] = module;
+            continue;
+        }
+        cpprof__module_close(module);
+        free(module);
+    }
+    s->modules.n = n;
+}
+
 static void
 free_symbolizer(struct cpprof__symbolizer *s)
 {
-    size_t i;
-
     if (!s)
         return;
-    for (i = 0; i < s->modules.n; i++) {
-        cpprof__module_close(s->modules.at[i]);
-        free(s->modules.at[i]);
-    }
+    close_modules(s, no_module);
     free(s->modules.at);
     free(s->mappings.at);
     cpprof__perf_map_free(&s->perf_map);
@@ -241,6 +277,16 @@ trim(struct cpprof__symbolizer *s, size_t max_bytes)
     return n;
 }
 
+static void
+turn_to(struct cpprof__symbolizer *s, int32_t pid)
+{
+    close_modules(s, s->modules.n < KEPT_MAX ? is_lasting : no_module);
+    s->mappings.n = 0;
+    s->options.pid = pid;
+    cpprof__perf_map_free(&s->perf_map);
+    cpprof__perf_map_init(&s->perf_map, pid);
+}
+
 CPPROF_API extern const struct cpprof__symbolizer_ops cpprof__symbolizer;
 
 const struct cpprof__symbolizer_ops cpprof__symbolizer = {
@@ -251,5 +297,6 @@ const struct cpprof__symbolizer_ops cpprof__symbolizer = {
     .resolve = resolve,
     .knows_inlines = knows_inlines,
     .trim = trim,
+    .turn_to = turn_to,
     .free = free_symbolizer,
 };

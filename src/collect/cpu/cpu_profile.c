@@ -9,6 +9,7 @@
 #include "collect/cpu/cpu_profile.h"
 
 #include "base/status.h"
+#include "collect/encode/kept_symbolizer.h"
 #include "collect/encode/names.h"
 #include "collect/labels/labels.h"
 #include "collect/signal/sample/ring.h"
@@ -33,8 +34,9 @@ open_symbolizer(struct cpprof__cpu_profile *profile, int32_t pid,
 
     if (symbolize == CPPROF_SYMBOLIZE_NONE)
         return;
-    profile->ops = names == CPPROF__CPU_NAMES_REMEMBERED
-                       ? cpprof__names_load()
+    profile->ops = names == CPPROF__CPU_NAMES_REMEMBERED ? cpprof__names_load()
+                   : names == CPPROF__CPU_NAMES_KEPT
+                       ? cpprof__kept_symbolizer_load()
                        : cpprof__symbolizer_load();
     if (profile->ops)
         profile->symbolizer = profile->ops->make(&options);

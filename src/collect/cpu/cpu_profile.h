@@ -21,6 +21,7 @@ struct cpprof__cpu_profile {
 
 enum cpprof__cpu_names {
     CPPROF__CPU_NAMES_APART,      /* by a symbolizer of its own */
+    CPPROF__CPU_NAMES_KEPT,       /* kept_symbolizer.h: of any process */
     CPPROF__CPU_NAMES_REMEMBERED, /* names.h: of this process */
 };
 

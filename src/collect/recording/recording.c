@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The recorder's side of the spool: map the files of a directory privately,
- * finish what the processes could not (drain their rings), and write each
- * image as a profile. Nothing in the files is trusted to make sense: a program
- * that runs wild may have written into them.
+ * The recorder's side of the spool: map the files of an image privately, finish
+ * what the process could not (drain its ring), and write it as a profile.
+ * Nothing in the files is trusted to make sense: a program that runs wild may
+ * have written into them.
+ *
+ * Invariant: the files of one image at a time are mapped, so neither memory nor
+ * mappings grow with the number of processes.
  */
+#include "arch/clock.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "base/writer.h"
 #include "collect/cpu/cpu_profile.h"
 #include "collect/cpu/drain.h"
+#include "collect/encode/kept_symbolizer.h"
 #include "collect/recording/recording_tables.h"
 #include "collect/store/script_file.h"
 #include "collect/store/spool.h"
@@ -31,17 +36,27 @@
 #define END_TRIES    150
 #define END_PAUSE_NS 10000000
 
+/* A process that was not heard of for so long is gone, if its pid is. */
+#define SILENT_NS 5000000000u
+
 struct stored {
     void *block;
     struct cpprof__store store;
 };
 
-struct image {
-    struct cpprof_recorded_image public;
+/* The files of an image in memory. */
+struct mapped {
     struct cpprof__spool_head *head;
     size_t block_bytes;
     struct stored *stores;
     size_t n_stores;
+    uint64_t n_lost; /* samples */
+};
+
+struct image {
+    struct cpprof_recorded_image public;
+    char file[32]; /* PID.IMAGE */
+    char name[sizeof((struct cpprof__spool_head *)0)->name];
     char engine[160];
 };
 
@@ -90,38 +105,39 @@ head_makes_sense(const struct cpprof__spool_head *head, size_t n_file)
 /* ---- reading ---------------------------------------------------------- */
 
 static void
-free_image(struct image *image)
+unmap(struct mapped *m)
 {
     size_t i;
 
-    for (i = 0; i < image->n_stores; i++)
-        munmap(image->stores[i].block, cpprof__store_bytes());
-    free(image->stores);
-    munmap(image->head, image->block_bytes);
+    for (i = 0; i < m->n_stores; i++)
+        munmap(m->stores[i].block, cpprof__store_bytes());
+    free(m->stores);
+    if (m->head)
+        munmap(m->head, m->block_bytes);
+    memset(m, 0, sizeof *m);
 }
 
 static bool
-add_store(struct image *image, void *block)
+add_store(struct mapped *m, void *block)
 {
-    struct stored *more =
-        realloc(image->stores, (image->n_stores + 1) * sizeof *more);
+    struct stored *more = realloc(m->stores, (m->n_stores + 1) * sizeof *more);
 
     if (!more) {
         munmap(block, cpprof__store_bytes());
         return false;
     }
-    image->stores = more;
-    more[image->n_stores].block = block;
-    if (!cpprof__store_open(&more[image->n_stores].store, block)) {
+    m->stores = more;
+    more[m->n_stores].block = block;
+    if (!cpprof__store_open(&more[m->n_stores].store, block)) {
         munmap(block, cpprof__store_bytes());
         return true; /* the process ended before it began one */
     }
-    image->n_stores++;
+    m->n_stores++;
     return true;
 }
 
 static bool
-open_stores(struct image *image, const char *directory)
+map_stores(struct mapped *m, const char *directory)
 {
     uint32_t i;
 
@@ -130,61 +146,91 @@ open_stores(struct image *image, const char *directory)
         size_t n_file;
         void *block;
 
-        snprintf(path, sizeof path, "%s/%d.%u.%u", directory,
-                 (int)image->head->pid, image->head->image, i);
+        snprintf(path, sizeof path, "%s/%d.%u.%u", directory, (int)m->head->pid,
+                 m->head->image, i);
         block = map_copy(path, cpprof__store_bytes(), &n_file);
         if (!block)
             return true;
-        if (!add_store(image, block))
+        if (!add_store(m, block))
             return false;
     }
 }
 
 /* Samples that were committed to the ring but not yet drained. */
-static uint64_t
-drain_rest(struct image *image)
+static void
+drain_rest(struct mapped *m)
 {
-    struct cpprof__drain *drain;
-    uint64_t lost;
+    struct cpprof__ring *ring =
+        (void *)((char *)m->head + CPPROF__SPOOL_RING_OFFSET);
+    struct cpprof__drain *drain = NULL;
 
-    drain = image->n_stores ? calloc(1, sizeof *drain) : NULL;
+    m->n_lost = m->n_stores ? ring->lost : 0;
+    if (m->n_stores && ring->head != ring->tail)
+        drain = calloc(1, sizeof *drain);
     if (!drain)
-        return 0;
-    drain->ring = (void *)((char *)image->head + CPPROF__SPOOL_RING_OFFSET);
-    drain->ring->mask = image->head->ring_words - 1;
-    drain->store = &image->stores[image->n_stores - 1].store;
+        return;
+    drain->ring = ring;
+    drain->ring->mask = m->head->ring_words - 1;
+    drain->store = &m->stores[m->n_stores - 1].store;
     cpprof__mappings_init(&drain->mappings, drain->store, false);
     if (cpprof__store_index(drain->store))
         cpprof__drain_all(drain);
-    image->head->n_records += drain->n_records;
-    lost = drain->n_lost + drain->ring->lost;
+    m->head->n_records += drain->n_records;
+    m->n_lost += drain->n_lost;
     free(drain);
-    return lost;
 }
 
-static void
-describe(struct image *image, uint64_t lost)
+/* Map an image with all that was committed in its stores. Errors: CPPROF_NOMEM,
+ * CPPROF_BAD_DATA: it is no recording, or not yet one. */
+static enum cpprof_status
+map_image(struct mapped *m, const char *directory, const char *file,
+          struct cpprof_error *error)
 {
-    const struct cpprof__spool_head *head = image->head;
-    struct cpprof_recorded_image *public = &image->public;
+    char path[PATH_MAX + 272];
+
+    memset(m, 0, sizeof *m);
+    snprintf(path, sizeof path, "%s/%s", directory, file);
+    m->head = map_copy(path, 0, &m->block_bytes);
+    if (!m->head || !head_makes_sense(m->head, m->block_bytes)) {
+        unmap(m);
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0, "%s: no recording",
+                            path);
+    }
+    if (!map_stores(m, directory)) {
+        unmap(m);
+        return cpprof__fail_nomem(error);
+    }
+    drain_rest(m);
+    return CPPROF_OK;
+}
+
+/* public.name and .engine are set once images stay where they are. */
+static struct image
+describe(const struct mapped *m, const char *file)
+{
+    const struct cpprof__spool_head *head = m->head;
+    struct image image = {0};
+    struct cpprof_recorded_image *public = &image.public;
     size_t i;
 
     public->pid = head->pid;
     public->image = head->image;
-    public->name = head->name;
-    for (i = 0; i < image->n_stores; i++)
-    public->n_samples += image->stores[i].store.head->total;
-    public->n_lost = lost;
+    for (i = 0; i < m->n_stores; i++)
+    public->n_samples += m->stores[i].store.head->total;
+    public->n_lost = m->n_lost;
     public->n_threads = head->n_threads;
     public->start_ns = head->start_ns;
     if (head->last_mono_ns > head->start_mono_ns)
     public->duration_ns = head->last_mono_ns - head->start_mono_ns;
-    cpprof__cpu_profile_engine(head, public->n_samples, image->engine,
-                               sizeof image->engine);
+    cpprof__cpu_profile_engine(head, public->n_samples, image.engine,
+                               sizeof image.engine);
+    snprintf(image.file, sizeof image.file, "%s", file);
+    memcpy(image.name, head->name, sizeof image.name);
+    return image;
 }
 
 static bool
-add_image(struct cpprof_recording *recording, struct image *image)
+add_image(struct cpprof_recording *recording, const struct image *image)
 {
     if (recording->n == recording->capacity) {
         size_t capacity = recording->capacity * 2 + 8;
@@ -202,26 +248,21 @@ add_image(struct cpprof_recording *recording, struct image *image)
 
 /* A file that is no recording, or not yet one, is skipped. */
 static enum cpprof_status
-open_image(struct cpprof_recording *recording, const char *name,
+read_image(struct cpprof_recording *recording, const char *file,
            struct cpprof_error *error)
 {
-    struct image image = {0};
-    char path[PATH_MAX + 272];
+    struct mapped m;
+    struct image image;
+    enum cpprof_status status =
+        map_image(&m, recording->directory, file, error);
 
-    snprintf(path, sizeof path, "%s/%s", recording->directory, name);
-    image.head = map_copy(path, 0, &image.block_bytes);
-    if (!image.head)
+    if (status == CPPROF_BAD_DATA)
         return CPPROF_OK;
-    if (!head_makes_sense(image.head, image.block_bytes)) {
-        munmap(image.head, image.block_bytes);
-        return CPPROF_OK;
-    }
-    if (!open_stores(&image, recording->directory) ||
-        !add_image(recording, &image)) {
-        free_image(&image);
-        return cpprof__fail_nomem(error);
-    }
-    return CPPROF_OK;
+    if (status != CPPROF_OK)
+        return status;
+    image = describe(&m, file);
+    unmap(&m);
+    return add_image(recording, &image) ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
 /* Is the name PID.IMAGE, and not PID.IMAGE.STORE or something else? */
@@ -262,20 +303,42 @@ is_stopped(const char *directory)
     return word != 0;
 }
 
+static bool
+read_head(const char *path, struct cpprof__spool_head *head)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_read = fd >= 0 && read(fd, head, sizeof *head) == sizeof *head;
+
+    if (fd >= 0)
+        close(fd);
+    return is_read;
+}
+
 /* Does the process behind this file still write to it? */
 static bool
 is_alive(const char *path)
 {
-    struct cpprof__spool_head head = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct cpprof__spool_head head;
 
-    if (fd < 0)
+    return read_head(path, &head) && head.state == CPPROF__SPOOL_RUNNING &&
+           head.pid > 0 && (!kill(head.pid, 0) || errno == EPERM);
+}
+
+/* Will nobody write to this file any more? A process of another pid namespace
+ * has another pid there than here; it tells once a second that it is alive. */
+static bool
+is_over(const char *path)
+{
+    struct cpprof__spool_head head;
+    uint64_t seen_ns;
+
+    if (!read_head(path, &head) || head.pid <= 0 || !kill(head.pid, 0) ||
+        errno != ESRCH)
         return false;
-    if (read(fd, &head, sizeof head) != sizeof head)
-        head.state = CPPROF__SPOOL_ENDED;
-    close(fd);
-    return head.state == CPPROF__SPOOL_RUNNING && head.pid > 0 &&
-           (!kill(head.pid, 0) || errno == EPERM);
+    seen_ns = head.last_mono_ns > head.start_mono_ns ? head.last_mono_ns
+                                                     : head.start_mono_ns;
+    return head.state == CPPROF__SPOOL_ENDED ||
+           cpprof__now_ns(CLOCK_MONOTONIC) > seen_ns + SILENT_NS;
 }
 
 static bool
@@ -307,18 +370,59 @@ wait_for_ends(const char *directory, DIR *dir)
         nanosleep(&pause, NULL);
 }
 
-enum cpprof_status
-cpprof_recording_read(const char *directory,
-                      struct cpprof_recording **recording,
-                      struct cpprof_error *error)
+/* Is it to be read? Those that are over are, or all. */
+static bool
+is_wanted(const char *directory, const char *name, bool only_ended)
 {
-    CPPROF__NEED(error, directory && recording);
+    char path[PATH_MAX + 272];
 
-    struct cpprof_recording *made;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return !only_ended || is_over(path);
+}
+
+static enum cpprof_status
+read_files(struct cpprof_recording *made, DIR *dir, bool only_ended, size_t max,
+           struct cpprof_error *error)
+{
     enum cpprof_status status = CPPROF_OK;
     struct dirent *entry;
-    DIR *dir = opendir(directory);
+
+    rewinddir(dir);
+    while (status == CPPROF_OK && (entry = readdir(dir))) {
+        const char *name = entry->d_name;
+
+        if (is_image_name(name) && made->n < max &&
+            is_wanted(made->directory, name, only_ended))
+            status = read_image(made, name, error);
+        else if (cpprof__recorded_set_is_name(name) && made->set.n < max)
+            status = cpprof__recorded_set_add(&made->set, made->directory, name,
+                                              only_ended, error);
+    }
+    return status;
+}
+
+/* All is read: put it in order. */
+static void
+settle(struct cpprof_recording *made)
+{
     size_t i;
+
+    if (made->n)
+        qsort(made->images, made->n, sizeof *made->images, compare_images);
+    cpprof__recorded_set_sort(&made->set);
+    for (i = 0; i < made->n; i++) { /* in their places for good */
+        made->images[i].public.name = made->images[i].name;
+        made->images[i].public.engine = made->images[i].engine;
+    }
+}
+
+static enum cpprof_status
+read_recording(const char *directory, bool only_ended, size_t max,
+               struct cpprof_recording **recording, struct cpprof_error *error)
+{
+    struct cpprof_recording *made;
+    enum cpprof_status status;
+    DIR *dir = opendir(directory);
 
     if (!dir)
         return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", directory,
@@ -329,42 +433,72 @@ cpprof_recording_read(const char *directory,
         return cpprof__fail_nomem(error);
     }
     snprintf(made->directory, sizeof made->directory, "%s", directory);
-    wait_for_ends(directory, dir);
-    rewinddir(dir);
-    while (status == CPPROF_OK && (entry = readdir(dir))) {
-        if (is_image_name(entry->d_name))
-            status = open_image(made, entry->d_name, error);
-        else if (cpprof__recorded_set_is_name(entry->d_name))
-            status = cpprof__recorded_set_add(&made->set, directory,
-                                              entry->d_name, error);
-    }
+    if (!only_ended)
+        wait_for_ends(directory, dir);
+    status = read_files(made, dir, only_ended, max, error);
     closedir(dir);
     if (status != CPPROF_OK) {
         cpprof_recording_free(made);
         return status;
     }
-    for (i = 0; i < made->n; i++)
-        describe(&made->images[i], drain_rest(&made->images[i]));
-    if (made->n)
-        qsort(made->images, made->n, sizeof *made->images, compare_images);
-    cpprof__recorded_set_sort(&made->set);
-    for (i = 0; i < made->n; i++) /* in its place for good */
-        made->images[i].public.engine = made->images[i].engine;
+    settle(made);
     *recording = made;
     return CPPROF_OK;
 }
 
+enum cpprof_status
+cpprof_recording_read(const char *directory,
+                      struct cpprof_recording **recording,
+                      struct cpprof_error *error)
+{
+    CPPROF__NEED(error, directory && recording);
+
+    return read_recording(directory, false, SIZE_MAX, recording, error);
+}
+
+enum cpprof_status
+cpprof_recording_read_ended(const char *directory, size_t max,
+                            struct cpprof_recording **recording,
+                            struct cpprof_error *error)
+{
+    CPPROF__NEED(error, directory && recording);
+
+    return read_recording(directory, true, max, recording, error);
+}
+
+static void
+remove_image(const char *directory, const struct image *image)
+{
+    char path[PATH_MAX + 48];
+    uint32_t i = 0;
+
+    do
+        snprintf(path, sizeof path, "%s/%s.%u", directory, image->file, i++);
+    while (!unlink(path));
+    snprintf(path, sizeof path, "%s/%s", directory, image->file);
+    unlink(path);
+}
+
 void
-cpprof_recording_free(struct cpprof_recording *recording)
+cpprof_recording_remove(const struct cpprof_recording *recording)
 {
     size_t i;
 
     if (!recording)
         return;
     for (i = 0; i < recording->n; i++)
-        free_image(&recording->images[i]);
+        remove_image(recording->directory, &recording->images[i]);
+    cpprof__recorded_set_remove(&recording->set);
+}
+
+void
+cpprof_recording_free(struct cpprof_recording *recording)
+{
+    if (!recording)
+        return;
     free(recording->images);
     cpprof__recorded_set_free(&recording->set);
+    cpprof__kept_symbolizer_free();
     free(recording);
 }
 
@@ -385,29 +519,46 @@ cpprof_recording_image_at(const struct cpprof_recording *recording,
 /* ---- writing ---------------------------------------------------------- */
 
 static enum cpprof_status
-write_image(const struct cpprof_recording *recording, const struct image *image,
-            struct cpprof_writer writer,
-            const struct cpprof_cpu_options *options,
-            struct cpprof_error *error)
+write_mapped(const struct cpprof_recording *recording, const struct mapped *m,
+             struct cpprof_writer writer,
+             const struct cpprof_cpu_options *options,
+             struct cpprof_error *error)
 {
     struct cpprof__cpu_profile profile;
     struct cpprof__scripts scripts;
     enum cpprof_status status;
     size_t i;
 
-    status = cpprof__cpu_profile_begin(&profile, image->head, options,
-                                       CPPROF__CPU_NAMES_APART, writer, error);
+    status = cpprof__cpu_profile_begin(&profile, m->head, options,
+                                       CPPROF__CPU_NAMES_KEPT, writer, error);
     if (status != CPPROF_OK)
         return status;
-    cpprof__script_file_read(&scripts, recording->directory,
-                             image->head->scripts);
+    cpprof__script_file_read(&scripts, recording->directory, m->head->scripts);
     if (!profile.is_legacy)
         cpprof__builder_use_scripts(profile.builder, &scripts);
-    for (i = 0; i < image->n_stores; i++)
-        cpprof__cpu_profile_add(&profile, &image->stores[i].store);
-    status = cpprof__cpu_profile_end(&profile, image->head,
-                                     image->public.n_lost, error);
+    for (i = 0; i < m->n_stores; i++)
+        cpprof__cpu_profile_add(&profile, &m->stores[i].store);
+    status = cpprof__cpu_profile_end(&profile, m->head, m->n_lost, error);
     cpprof__script_file_free(&scripts);
+    return status;
+}
+
+static enum cpprof_status
+write_image(const struct cpprof_recording *recording, const struct image *image,
+            struct cpprof_writer writer,
+            const struct cpprof_cpu_options *options,
+            struct cpprof_error *error)
+{
+    struct mapped m;
+    enum cpprof_status status =
+        map_image(&m, recording->directory, image->file, error);
+
+    if (status != CPPROF_OK) {
+        cpprof__writer_refuse(&writer);
+        return status;
+    }
+    status = write_mapped(recording, &m, writer, options, error);
+    unmap(&m);
     return status;
 }
 

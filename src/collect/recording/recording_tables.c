@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/writer.h"
 #include "collect/contention/block_profile.h"
+#include "collect/encode/kept_symbolizer.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/recording/recorded.h"
 #include "collect/store/script_file.h"
@@ -23,6 +24,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,10 +280,23 @@ describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
     return describe_both(&tables->waits, l, error);
 }
 
+static bool
+is_over(const char *path)
+{
+    struct cpprof__mirror_head head;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_read = fd >= 0 && read(fd, &head, sizeof head) == sizeof head;
+
+    if (fd >= 0)
+        close(fd);
+    return is_read && head.state == CPPROF__MIRROR_ENDED && head.pid > 0 &&
+           kill(head.pid, 0) && errno == ESRCH;
+}
+
 enum cpprof_status
 cpprof__recorded_set_add(struct cpprof__recorded_set *set,
                          const char *directory, const char *name,
-                         struct cpprof_error *error)
+                         bool only_ended, struct cpprof_error *error)
 {
     struct cpprof__recorded_tables *more, *tables;
     enum cpprof_status status;
@@ -294,6 +309,8 @@ cpprof__recorded_set_add(struct cpprof__recorded_set *set,
     tables = &more[set->n];
     memset(tables, 0, sizeof *tables);
     snprintf(tables->path, sizeof tables->path, "%s/%s", directory, name);
+    if (only_ended && !is_over(tables->path))
+        return CPPROF_OK;
     if (!load(tables->path, &l))
         return errno == ENOMEM ? cpprof__fail_nomem(error) : CPPROF_OK;
     status = describe(tables, &l, error);
@@ -355,6 +372,15 @@ cpprof_recording_waits_at(const struct cpprof_recording *recording,
 }
 
 void
+cpprof__recorded_set_remove(const struct cpprof__recorded_set *set)
+{
+    size_t i;
+
+    for (i = 0; i < set->n; i++)
+        unlink(set->tables[i].path);
+}
+
+void
 cpprof__recorded_set_free(struct cpprof__recorded_set *set)
 {
     free(set->tables);
@@ -409,7 +435,7 @@ set_source(struct cpprof__source *source, const struct loaded *l,
     source->tables = &l->tables;
     source->pid = l->head->pid;
     if (symbolize != CPPROF_SYMBOLIZE_NONE)
-        source->ops = cpprof__symbolizer_load();
+        source->ops = cpprof__kept_symbolizer_load();
     source->time_ns = l->head->end_ns && l->head->end_ns < INT64_MAX
                           ? (int64_t)l->head->end_ns
                           : (int64_t)cpprof__now_ns(CLOCK_REALTIME);

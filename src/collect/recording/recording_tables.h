@@ -34,16 +34,21 @@ struct cpprof_recording {
 bool
 cpprof__recorded_set_is_name(const char *name);
 
-/* Add a file to the set; a file that is no recording is skipped. Errors:
+/* Add a file to the set; a file that is no recording is skipped, and so is,
+ * if only_ended, one whose process is there or was killed. Errors:
  * CPPROF_NOMEM. */
 enum cpprof_status
 cpprof__recorded_set_add(struct cpprof__recorded_set *set,
                          const char *directory, const char *name,
-                         struct cpprof_error *error);
+                         bool only_ended, struct cpprof_error *error);
 
 /* All files were added: sort them by pid and then by time. */
 void
 cpprof__recorded_set_sort(struct cpprof__recorded_set *set);
+
+/* Remove the files of the set. */
+void
+cpprof__recorded_set_remove(const struct cpprof__recorded_set *set);
 
 void
 cpprof__recorded_set_free(struct cpprof__recorded_set *set);
