@@ -57,6 +57,7 @@ drain(struct by_hand *h)
 static void
 push_new(struct by_hand *h, uint64_t n, size_t depth)
 {
+    const struct cpprof__ring_head head = {.weight = 1};
     uintptr_t pcs[DEPTH_MAX];
 
     while (n--) {
@@ -64,7 +65,7 @@ push_new(struct by_hand *h, uint64_t n, size_t depth)
 
         for (i = 0; i < depth; i++)
             pcs[i] = h->next_pc++;
-        assert_true(cpprof__ring_push(h->s.spool.ring, 1, 0, 0, pcs, depth));
+        assert_true(cpprof__ring_push(h->s.spool.ring, &head, pcs, depth));
         if (++h->n_pushed % 256 == 0)
             drain(h);
     }
@@ -74,10 +75,11 @@ push_new(struct by_hand *h, uint64_t n, size_t depth)
 static void
 push_same(struct by_hand *h, uint32_t weight, const struct cpprof_labels *set)
 {
+    const struct cpprof__ring_head head = {.weight = weight,
+                                           .labels = (uintptr_t)set};
     const uintptr_t pcs[] = {0x10, 0x20};
 
-    assert_true(
-        cpprof__ring_push(h->s.spool.ring, weight, 0, (uintptr_t)set, pcs, 2));
+    assert_true(cpprof__ring_push(h->s.spool.ring, &head, pcs, 2));
     drain(h);
 }
 

@@ -41,9 +41,10 @@ push(struct cpprof__session *s, uintptr_t *next_pc, uint32_t n)
     uint32_t i;
 
     for (i = 0; i < n; i++) {
+        const struct cpprof__ring_head head = {.weight = 1};
         const uintptr_t pcs[] = {(*next_pc)++, 0x10};
 
-        assert_true(cpprof__ring_push(s->spool.ring, 1, 0, 0, pcs, 2));
+        assert_true(cpprof__ring_push(s->spool.ring, &head, pcs, 2));
         if (i % 256 == 0)
             cpprof__session_drain_locked(s);
     }

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -91,12 +93,20 @@ unmake(struct parts *p)
 }
 
 static void
-sample(struct parts *p, const struct cpprof_labels *set)
+sample_thread(struct parts *p, const struct cpprof_labels *set, int32_t tid)
 {
+    const struct cpprof__ring_head head = {
+        .weight = 1, .tid = tid, .labels = (uintptr_t)set};
     const uintptr_t pcs[] = {0x1000, 0x2000};
 
-    assert_true(cpprof__ring_push(p->drain.ring, 1, 0, (uintptr_t)set, pcs, 2));
+    assert_true(cpprof__ring_push(p->drain.ring, &head, pcs, 2));
     cpprof__drain_all(&p->drain);
+}
+
+static void
+sample(struct parts *p, const struct cpprof_labels *set)
+{
+    sample_thread(p, set, 0);
 }
 
 static void
@@ -211,6 +221,96 @@ without_a_next_store_samples_go_without_labels(void **state)
     unmake(p);
 }
 
+/* ---- names of threads --------------------------------------------------- */
+
+/* The last set of the store, as it is encoded. */
+static void
+expect_last(const struct parts *p, const void *encoded, size_t n)
+{
+    const struct cpprof__store_labels *last =
+        &p->store.label_sets[p->store.head->n_label_sets - 1];
+
+    assert_int_equal(last->n_bytes, n);
+    assert_memory_equal(p->store.text + last->text, encoded, n);
+}
+
+static struct parts *
+make_with_names(const char *name)
+{
+    struct parts *p = make();
+
+    p->drain.names = calloc(1, sizeof *p->drain.names);
+    assert_non_null(p->drain.names);
+    prctl(PR_SET_NAME, name);
+    return p;
+}
+
+static void
+name_of_the_thread_is_one_more_label(void **state)
+{
+    static const char alone[] = "sthread\0worker",
+                      both[] = "sk\0001\0sthread\0worker";
+    struct cpprof_labels *set = cpprof_labels_new("k", "1", NULL);
+    struct parts *p = make_with_names("worker");
+
+    (void)state;
+    p->store.path = "a file"; /* that a recorder reads later */
+    sample_thread(p, NULL, getpid());
+    expect_last(p, alone, sizeof alone);
+    sample_thread(p, set, getpid());
+    expect_last(p, both, sizeof both);
+    sample_thread(p, NULL, getpid());
+    assert_int_equal(p->store.head->n_samples, 2);
+    /* What is left in the ring of a dead process is known by where the set was
+     * and the thread. */
+    p->drain.live = false;
+    sample_thread(p, set, getpid());
+    sample_thread(p, NULL, getpid());
+    assert_int_equal(p->store.head->n_samples, 2);
+    assert_int_equal(p->store.samples[0].count, 3);
+    assert_int_equal(p->store.samples[1].count, 2);
+    unmake(p);
+    cpprof_labels_free(set);
+}
+
+static void
+label_of_the_program_goes_before_the_name(void **state)
+{
+    struct cpprof_labels *set = cpprof_labels_new("thread", "mine", NULL);
+    struct parts *p = make_with_names("worker");
+
+    (void)state;
+    sample_thread(p, set, getpid());
+    expect_last(p, set->set.encoded, set->set.n_encoded);
+    unmake(p);
+    cpprof_labels_free(set);
+}
+
+/* The kernel cuts a name after 15 bytes, wherever that is. */
+static void
+name_ends_where_it_is_no_text(void **state)
+{
+    static const char cut[] = "sthread\0longer-than-\xc3\xa4";
+    struct parts *p = make_with_names("longer-than-\xc3\xa4\xc3\xb6");
+
+    (void)state;
+    sample_thread(p, NULL, getpid());
+    expect_last(p, cut, sizeof cut);
+    unmake(p);
+}
+
+static void
+thread_that_is_gone_has_no_name(void **state)
+{
+    struct parts *p = make_with_names("worker");
+
+    (void)state;
+    sample_thread(p, NULL, INT32_MAX);
+    assert_int_equal(p->store.head->n_samples, 1);
+    assert_int_equal(p->store.head->n_label_sets, 0);
+    unmake(p);
+}
+
 int
 main(void)
 {
@@ -220,6 +320,10 @@ main(void)
         cmocka_unit_test(more_sets_than_a_store_takes_go_into_the_next),
         cmocka_unit_test(a_set_too_large_for_any_store_is_one_label),
         cmocka_unit_test(without_a_next_store_samples_go_without_labels),
+        cmocka_unit_test(name_of_the_thread_is_one_more_label),
+        cmocka_unit_test(label_of_the_program_goes_before_the_name),
+        cmocka_unit_test(name_ends_where_it_is_no_text),
+        cmocka_unit_test(thread_that_is_gone_has_no_name),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -28,12 +28,13 @@ make_ring(uint64_t n_words)
 static bool
 push(struct cpprof__ring *ring, uintptr_t k, size_t n)
 {
+    const struct cpprof__ring_head head = {(uint32_t)k, 3, (int32_t)k + 7, k};
     uintptr_t pcs[WORDS];
     size_t i;
 
     for (i = 0; i < n; i++)
         pcs[i] = k + i;
-    return cpprof__ring_push(ring, (uint32_t)k, 3, k, pcs, n);
+    return cpprof__ring_push(ring, &head, pcs, n);
 }
 
 static void
@@ -42,9 +43,10 @@ expect(struct cpprof__ring *ring, uintptr_t k, size_t n)
     size_t i;
 
     assert_true(cpprof__ring_pop(ring, &record));
-    assert_int_equal(record.weight, k);
-    assert_int_equal(record.labels, k);
-    assert_int_equal(record.flags, 3);
+    assert_int_equal(record.head.weight, k);
+    assert_int_equal(record.head.labels, k);
+    assert_int_equal(record.head.flags, 3);
+    assert_int_equal(record.head.tid, k + 7);
     assert_int_equal(record.n_pcs, n);
     for (i = 0; i < n; i++)
         assert_int_equal(record.pcs[i], k + i);
@@ -98,15 +100,15 @@ full_ring_counts_what_is_lost_and_goes_on(void **state)
     struct cpprof__ring *ring = make_ring(WORDS);
 
     (void)state;
-    assert_true(push(ring, 1, 30));
-    assert_true(push(ring, 2, 30)); /* 64 words: full to the last */
+    assert_true(push(ring, 1, 29));
+    assert_true(push(ring, 2, 29)); /* 64 words: full to the last */
     assert_false(push(ring, 7, 0));
     assert_false(push(ring, 9, 3));
     assert_int_equal(ring->lost, 16);
-    expect(ring, 1, 30);
-    assert_true(push(ring, 4, 30));
-    expect(ring, 2, 30);
-    expect(ring, 4, 30);
+    expect(ring, 1, 29);
+    assert_true(push(ring, 4, 29));
+    expect(ring, 2, 29);
+    expect(ring, 4, 29);
     assert_int_equal(ring->lost, 16);
     free(ring);
 }
@@ -117,10 +119,10 @@ record_larger_than_the_ring_is_lost(void **state)
     struct cpprof__ring *ring = make_ring(16);
 
     (void)state;
-    assert_false(push(ring, 2, 15));
+    assert_false(push(ring, 2, 14));
     assert_int_equal(ring->lost, 2);
-    assert_true(push(ring, 3, 14));
-    expect(ring, 3, 14);
+    assert_true(push(ring, 3, 13));
+    expect(ring, 3, 13);
     free(ring);
 }
 
@@ -133,7 +135,8 @@ record_in_the_making_ends_the_reading(void **state)
     (void)state;
     assert_true(push(ring, 1, 2));
     assert_true(push(ring, 2, 2));
-    ring->words[4] = 0; /* the second was never committed */
+    ring->words[CPPROF__RING_HEAD_WORDS + 2] =
+        0; /* the second was never committed */
     expect(ring, 1, 2);
     assert_false(cpprof__ring_pop(ring, &record));
     free(ring);
@@ -189,16 +192,16 @@ many_writers_and_one_reader_lose_nothing_uncounted(void **state)
         while (cpprof__ring_pop(ring, &record)) {
             size_t j;
 
-            assert_int_equal(record.n_pcs, record.weight % 13);
+            assert_int_equal(record.n_pcs, record.head.weight % 13);
             for (j = 0; j < record.n_pcs; j++)
-                assert_int_equal(record.pcs[j], record.weight + j);
-            sum += record.weight;
+                assert_int_equal(record.pcs[j], record.head.weight + j);
+            sum += record.head.weight;
         }
         if (pthread_tryjoin_np(threads[running - 1], NULL) == 0)
             running--;
     }
     while (cpprof__ring_pop(ring, &record))
-        sum += record.weight;
+        sum += record.head.weight;
     for (k = 1; k <= EACH; k++)
         expected += k * PRODUCERS;
     assert_int_equal(sum + ring->lost, expected);

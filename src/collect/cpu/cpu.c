@@ -79,8 +79,8 @@ cpprof__cpu_capture_new(const struct cpprof_cpu_options *options,
 
 enum cpprof_status
 cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
-                         const char *directory, bool (*at_scan)(void),
-                         struct cpprof_capture **out,
+                         const char *directory, bool names_threads,
+                         bool (*at_scan)(void), struct cpprof_capture **out,
                          struct cpprof_error *error)
 {
     struct cpprof__cpu_capture *c = NULL;
@@ -89,6 +89,7 @@ cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
     if (status != CPPROF_OK)
         return status;
     c->directory = directory;
+    c->names_threads = names_threads;
     c->at_scan = at_scan;
     *out = &c->base;
     return CPPROF_OK;

@@ -44,6 +44,7 @@ struct cpprof__cpu_capture {
     struct cpprof_cpu_options options; /* checked */
     const char *directory;             /* of a recorder: where its files are */
     bool (*at_scan)(void);             /* a recorder's: called at each scan */
+    bool names_threads;                /* a recorder's: drain.h */
     struct cpprof__cpu_output out;
 
     /* Guarded by the session's drain_lock while it is counting. */

@@ -3,11 +3,12 @@
  * Takes committed records out of the ring and counts them in a store: finds the
  * mapping of each address and the number of the label set, then adds the stack.
  *
- * A label set is known by its content. In the profiled process the record's
- * pointer leads to it; in the recorder, which reads a ring left by another
- * process, only sets that the process itself had stored are found, by the
- * pointer's value. When the store is full, the caller provides the next one and
- * the record is added there.
+ * A label set is known by its content: the labels of the program and, if that
+ * is asked for, the name of the thread. In the profiled process the record's
+ * pointer leads to them; in the recorder, which reads a ring left by another
+ * process, only sets that the process itself had stored are found, by what the
+ * record says of them (its identity). When the store is full, the caller
+ * provides the next one and the record is added there.
  *
  * Invariants: one thread drains at a time; every record that was taken out is
  * counted in a store or counted as lost.
@@ -17,13 +18,15 @@
 #include "arch/atomic.h"
 #include "collect/labels/labels.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- labels ----------------------------------------------------------- */
 
 struct wanted {
     const struct cpprof__store *store;
-    const struct cpprof__label_set *set;
+    const void *encoded;
+    size_t n;
 };
 
 static bool
@@ -32,8 +35,8 @@ is_wanted(void *ctx, uint32_t number)
     const struct wanted *wanted = ctx;
     const struct cpprof__store_labels *at = &wanted->store->label_sets[number];
 
-    return at->n_bytes == wanted->set->n_encoded &&
-           memcmp(wanted->store->text + at->text, wanted->set->encoded,
+    return at->n_bytes == wanted->n &&
+           memcmp(wanted->store->text + at->text, wanted->encoded,
                   at->n_bytes) == 0;
 }
 
@@ -56,21 +59,21 @@ keep_identity(struct cpprof__store *store, uint32_t number, uint64_t identity)
 /* The number + 1 of a set in the store, which is added if it is new; 0: there
  * is no room. */
 static uint32_t
-labels_by_content(struct cpprof__drain *drain,
-                  const struct cpprof__label_set *set, uint64_t identity)
+labels_by_content(struct cpprof__drain *drain, const void *encoded, size_t n,
+                  uint64_t hash, uint64_t identity)
 {
     struct cpprof__store *store = drain->store;
-    struct wanted wanted = {store, set};
+    struct wanted wanted = {store, encoded, n};
     uint32_t number;
 
     if (store->head->n_label_sets < drain->n_labels)
         cpprof__index_free(&drain->labels); /* it is another store */
-    number = cpprof__index_find(&drain->labels, set->hash, is_wanted, &wanted);
+    number = cpprof__index_find(&drain->labels, hash, is_wanted, &wanted);
     if (number == CPPROF__INDEX_NONE) {
-        number = cpprof__store_add_labels(store, set->encoded, set->n_encoded);
+        number = cpprof__store_add_labels(store, encoded, n);
         if (!number--)
             return 0;
-        cpprof__index_add(&drain->labels, set->hash, number);
+        cpprof__index_add(&drain->labels, hash, number);
     }
     drain->n_labels = store->head->n_label_sets;
     keep_identity(store, number, identity);
@@ -93,22 +96,83 @@ labels_by_identity(const struct cpprof__drain *drain, uint64_t identity)
 _Static_assert(CPPROF__LABELS_BYTES_MAX <= CPPROF__STORE_TEXT / 4,
                "a store has room for more than one set");
 
+/* The identity of a set with the name of a thread, which is none of a set
+ * alone. */
+static uint64_t
+identity_with_thread(const struct cpprof__ring_head *head)
+{
+    return cpprof__mix_u64(head->labels ^
+                           cpprof__mix_u64((uint32_t)head->tid)) |
+           1;
+}
+
+static bool
+has_key(const struct cpprof__label_set *set, const char *key)
+{
+    struct cpprof__label_list list = {0};
+    bool has = false;
+    size_t i;
+
+    cpprof__labels_decode(set->encoded, set->n_encoded, &list);
+    for (i = 0; i < list.n; i++)
+        has |= !strcmp(list.at[i].key, key);
+    cpprof__label_list_free(&list);
+    return has;
+}
+
+/* The set (or NULL) with a label for the thread, in drain->encoded. False: as
+ * the thread has no name, or the program such a label of its own, the set is
+ * what it is. */
+static bool
+add_thread(struct cpprof__drain *drain, const struct cpprof__label_set *set)
+{
+    const struct cpprof_label label = {
+        .key = CPPROF__THREAD_LABEL,
+        .str = cpprof__thread_name(drain->names, drain->record.head.tid)};
+    struct cpprof__buffer *encoded = &drain->encoded;
+
+    if (!*label.str || (set && has_key(set, label.key)))
+        return false;
+    encoded->n = 0;
+    if (set)
+        cpprof__buffer_append(encoded, set->encoded, set->n_encoded);
+    cpprof__labels_encode(encoded, &label);
+    if (!encoded->failed && encoded->n <= CPPROF__LABELS_BYTES_MAX)
+        return true;
+    cpprof__buffer_free(encoded);
+    return false;
+}
+
 /* False: there is no room, but an empty store would have some. */
 static bool
-find_labels(struct cpprof__drain *drain, uint32_t *labels)
+find_live(struct cpprof__drain *drain, uint32_t *labels)
 {
-    uint64_t identity = drain->record.labels;
-    const struct cpprof__label_set *set = (void *)(uintptr_t)identity;
+    const struct cpprof__ring_head *head = &drain->record.head;
+    const struct cpprof__label_set *set = (void *)(uintptr_t)head->labels;
+    const struct cpprof__buffer *encoded = &drain->encoded;
 
     *labels = 0;
-    if (!identity)
+    if (drain->names && head->tid && add_thread(drain, set))
+        *labels =
+            labels_by_content(drain, encoded->data, encoded->n,
+                              cpprof__hash_bytes(encoded->data, encoded->n, 0),
+                              identity_with_thread(head));
+    else if (set)
+        *labels = labels_by_content(drain, set->encoded, set->n_encoded,
+                                    set->hash, head->labels);
+    else
         return true;
-    if (!drain->live) {
-        *labels = labels_by_identity(drain, identity);
-        return true;
-    }
-    *labels = labels_by_content(drain, set, identity);
     return *labels != 0;
+}
+
+static uint32_t
+find_left(const struct cpprof__drain *drain)
+{
+    const struct cpprof__ring_head *head = &drain->record.head;
+    uint32_t found = labels_by_identity(drain, identity_with_thread(head));
+
+    return found || !head->labels ? found
+                                  : labels_by_identity(drain, head->labels);
 }
 
 /* ---- samples ---------------------------------------------------------- */
@@ -120,12 +184,14 @@ add_record(struct cpprof__drain *drain, bool even_so)
     const struct cpprof__ring_record *record = &drain->record;
     uint32_t labels;
 
-    if (!find_labels(drain, &labels) && !even_so)
+    if (!drain->live)
+        labels = find_left(drain);
+    else if (!find_live(drain, &labels) && !even_so)
         return false;
     cpprof__mappings_find(&drain->mappings, record->pcs, record->n_pcs,
                           drain->record_mappings);
     return cpprof__store_add(drain->store, record->pcs, drain->record_mappings,
-                             record->n_pcs, labels, record->weight);
+                             record->n_pcs, labels, record->head.weight);
 }
 
 static bool
@@ -144,7 +210,7 @@ cpprof__drain_all(struct cpprof__drain *drain)
             continue;
         has_next_store(drain);
         if (!add_record(drain, true))
-            drain->n_lost += drain->record.weight;
+            drain->n_lost += drain->record.head.weight;
     }
 }
 
@@ -152,4 +218,6 @@ void
 cpprof__drain_free(struct cpprof__drain *drain)
 {
     cpprof__index_free(&drain->labels);
+    cpprof__buffer_free(&drain->encoded);
+    free(drain->names);
 }

@@ -7,7 +7,9 @@
 #ifndef COLLECT_DRAIN_H
 #define COLLECT_DRAIN_H
 
+#include "base/buffer.h"
 #include "base/hash.h"
+#include "collect/cpu/thread_names.h"
 #include "collect/signal/sample/ring.h"
 #include "collect/store/mappings.h"
 
@@ -15,7 +17,9 @@ struct cpprof__drain {
     struct cpprof__ring *ring;
     struct cpprof__store *store;
     struct cpprof__mappings mappings;
-    bool live; /* label sets can be read */
+    bool live;                          /* label sets can be read */
+    struct cpprof__thread_names *names; /* samples get a label with the name of
+                                         * their thread; or NULL */
 
     /* The store is full: make drain->store an empty one. False: there is none.
      */
@@ -25,6 +29,7 @@ struct cpprof__drain {
     /* An index of the store's label sets, by their bytes. */
     struct cpprof__index labels;
     uint32_t n_labels;
+    struct cpprof__buffer encoded; /* the set that is looked for */
 
     uint64_t n_records; /* taken so far */
     uint64_t n_lost;    /* samples that no store could take */

@@ -153,6 +153,7 @@ start(struct cpprof_capture *c, struct cpprof_error *error)
     s->directory = cpu(c)->directory;
     s->birth = c->birth;
     s->at_scan = cpu(c)->at_scan;
+    s->names_threads = cpu(c)->names_threads;
     status = prepare(s, cpu(c), error);
     if (status == CPPROF_OK)
         status = start_sampling(s, error);

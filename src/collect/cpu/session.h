@@ -35,12 +35,13 @@ cpprof__cpu_start(const struct cpprof_writer *writer,
                   const struct cpprof__birth *birth,
                   struct cpprof_error *error);
 
-/* One of a recorder, whose files are in directory. at_scan is called now and
+/* One of a recorder, whose files are in directory. Samples have the names of
+ * their threads as labels if names_threads says so. at_scan is called now and
  * then, by a thread of ours. */
 enum cpprof_status
 cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
-                         const char *directory, bool (*at_scan)(void),
-                         struct cpprof_capture **out,
+                         const char *directory, bool names_threads,
+                         bool (*at_scan)(void), struct cpprof_capture **out,
                          struct cpprof_error *error);
 
 /* Is there a session, and is it this process's? A vfork child has the memory of

@@ -16,6 +16,7 @@
 #include "collect/threads/threads.h"
 
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,6 +109,8 @@ cpprof__session_drain_begin(struct cpprof__session *s)
     s->drain.ring = s->spool.ring;
     s->drain.store = &s->spool.store;
     s->drain.live = true;
+    if (s->names_threads) /* else, or without memory, there are no names */
+        s->drain.names = calloc(1, sizeof *s->drain.names);
     s->drain.next_store = next_store;
     s->drain.ctx = s;
     cpprof__mappings_init(&s->drain.mappings, &s->spool.store, true);

@@ -26,6 +26,7 @@ struct cpprof__session {
     struct cpprof_cpu_options options; /* of who began it */
     const char *directory;
     bool (*at_scan)(void);
+    bool names_threads;
     const struct cpprof__engine *engine;
     const struct cpprof__birth *birth; /* of who began it (life.h) */
     struct cpprof__spool spool;

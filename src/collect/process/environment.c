@@ -82,9 +82,9 @@ static enum cpprof_status
 record_cpu(const struct cpprof__birth *birth, struct cpprof_error *error)
 {
     struct cpprof_capture *c;
-    enum cpprof_status status =
-        cpprof__cpu_recorder_new(&environment.cpu, environment.directory,
-                                 cpprof__recorded_tick, &c, error);
+    enum cpprof_status status = cpprof__cpu_recorder_new(
+        &environment.cpu, environment.directory, environment.names_threads,
+        cpprof__recorded_tick, &c, error);
 
     if (status != CPPROF_OK)
         return status;

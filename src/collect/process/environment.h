@@ -17,6 +17,9 @@
  * %t the time in seconds since 1970, %e the name of the executable, %% a
  * percent sign.
  *
+ * With record= and thread-names a CPU sample has the label thread, the name of
+ * its thread.
+ *
  * With http= and neither out= nor record= nothing is written at the end: heap,
  * block and mutex say what is recorded from the start (without any kind it is
  * heap, as in Go), and the others are captured when they are asked for. Beside
@@ -90,6 +93,7 @@ struct cpprof__environment {
     struct cpprof_vm_options vm;
     bool has_vm;
     bool has_scripts;        /* interpreters are to load our modules */
+    bool names_threads;      /* in CPU samples, for a recorder */
     int64_t heap_rate;       /* 0: off */
     int64_t block_rate;      /* nanoseconds; 0: off */
     uint32_t mutex_fraction; /* 0: off */

@@ -422,8 +422,8 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
         return status;
     if (!strcmp(key, "vm"))
         return parse_vm(env, value, error);
-    if (!strcmp(key, "scripts")) {
-        env->has_scripts = true;
+    if (!strcmp(key, "scripts") || !strcmp(key, "thread-names")) {
+        *(*key == 's' ? &env->has_scripts : &env->names_threads) = true;
         return *value ? bad_value(error, key, value, "a word without a value")
                       : CPPROF_OK;
     }

@@ -326,7 +326,7 @@ charge_missing(struct cpprof__thread *t, bool at_stop)
         frame = at_stop ? CPPROF__FRAME_EXITED : 0;
     if (frame &&
         cas_acq_rel(&t->precharged_ticks, &precharged, precharged + due - had))
-        cpprof__sampler_charge((uint32_t)(due - had), frame, t->start);
+        cpprof__sampler_charge(t, (uint32_t)(due - had), frame);
 }
 
 static void
@@ -497,11 +497,10 @@ charge_rest(struct cpprof__thread *t)
     if (due <= had)
         return;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
-    cpprof__sampler_charge((uint32_t)(due - had),
+    cpprof__sampler_charge(t, (uint32_t)(due - had),
                            mask >> (CPPROF__SIGNAL - 1) & 1
                                ? CPPROF__FRAME_BLOCKED
-                               : CPPROF__FRAME_EXITED,
-                           t->start);
+                               : CPPROF__FRAME_EXITED);
 }
 
 /* The slot of the calling thread in this session, or NULL. */

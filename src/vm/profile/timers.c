@@ -326,13 +326,13 @@ cpprof__vm_is_timed(const struct cpprof__vm_thread *t)
 static void
 push(struct cpprof__vm_timer *timer, uint64_t value_ns, uintptr_t labels)
 {
+    const struct cpprof__ring_head head = {1, timer->is_truncated, 0, labels};
     struct cpprof__ring *ring = load_acquire(&all.ring);
 
     if (!ring)
         return;
     timer->words[0] = value_ns;
-    if (!cpprof__ring_push(ring, 1, timer->is_truncated, labels, timer->words,
-                           timer->n_words + 1))
+    if (!cpprof__ring_push(ring, &head, timer->words, timer->n_words + 1))
         add_relaxed(&all.lost_ns, value_ns);
     if (cpprof__ring_is_filling(ring))
         cpprof__vm_wake_writer();
@@ -538,8 +538,8 @@ cpprof__vm_timers_drain(struct cpprof__vm_output *output)
             .value_ns = record.pcs[0],
             .words = record.pcs + 1,
             .n = record.n_pcs - 1u,
-            .is_truncated = record.flags,
-            .labels = (const void *)(uintptr_t)record.labels,
+            .is_truncated = record.head.flags,
+            .labels = (const void *)(uintptr_t)record.head.labels,
         };
 
         cpprof__vm_output_stack(output, &stack);

@@ -158,14 +158,14 @@ grow_stack(struct cpprof__thread *t, uintptr_t sp)
 
 /* pcs has room for the frame that says how the stack ends. */
 static void
-push_stack(struct cpprof__ring *ring, uint64_t weight, uintptr_t labels,
+push_stack(struct cpprof__ring *ring, const struct cpprof__ring_head *head,
            uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
 {
     if (end == CPPROF__UNWIND_DEPTH)
         pcs[n++] = OWN_TRUNCATED;
     else if (end == CPPROF__UNWIND_BROKEN)
         pcs[n++] = OWN_BROKEN;
-    cpprof__sampler_push(ring, weight, (uint16_t)end, labels, pcs, n);
+    cpprof__sampler_push(ring, head, pcs, n);
 }
 
 /* Receives a deferred stack. Its labels are the present ones, because the set
@@ -174,13 +174,17 @@ static void
 take_mixed(uint64_t generation, uint64_t weight, uintptr_t *pcs, size_t n,
            enum cpprof__unwind_end end, bool is_own)
 {
+    struct cpprof__ring_head head = {.weight = cpprof__sampler_weight(weight)};
     struct cpprof__ring *ring;
 
+    if (is_own) {
+        head.tid = (int32_t)cpprof__syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+        head.labels = cpprof__sampler_labels();
+    }
     __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
     ring = __atomic_load_n(&cpprof__sampler.ring, __ATOMIC_SEQ_CST);
     if (ring && load_relaxed(&cpprof__sampler.generation) == generation)
-        push_stack(ring, weight, is_own ? cpprof__sampler_labels() : 0, pcs, n,
-                   end);
+        push_stack(ring, &head, pcs, n, end);
     __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -207,6 +211,8 @@ static void
 sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
        const void *context)
 {
+    const struct cpprof__ring_head head = {cpprof__sampler_weight(weight), 0,
+                                           t->tid, cpprof__sampler_labels()};
     struct cpprof__regs regs;
     enum cpprof__unwind_end end;
     uintptr_t lo, hi, page;
@@ -232,7 +238,7 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
     if (n)
         n = 1 + cpprof__drop_hooks(t->pcs + 1, n - 1, 0, &has_hook);
     if (!is_deferred(t, weight, &n, &end))
-        push_stack(ring, weight, cpprof__sampler_labels(), t->pcs, n, end);
+        push_stack(ring, &head, t->pcs, n, end);
 }
 
 static void
@@ -240,11 +246,11 @@ push_made_up(struct cpprof__ring *ring, const struct cpprof__thread *t,
              uint64_t weight, enum cpprof__own_frame why)
 {
     const uintptr_t pcs[2] = {why, t->start};
-    uintptr_t labels =
-        why == CPPROF__FRAME_NO_LIBC ? 0 : cpprof__sampler_labels();
+    const struct cpprof__ring_head head = {
+        cpprof__sampler_weight(weight), 0, t->tid,
+        why == CPPROF__FRAME_NO_LIBC ? 0 : cpprof__sampler_labels()};
 
-    cpprof__sampler_push(ring, weight, CPPROF__UNWIND_ROOT, labels, pcs,
-                         t->start ? 2 : 1);
+    cpprof__sampler_push(ring, &head, pcs, t->start ? 2 : 1);
 }
 
 static void

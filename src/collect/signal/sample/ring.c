@@ -31,23 +31,26 @@ reserve(struct cpprof__ring *ring, uint64_t n)
 }
 
 bool
-cpprof__ring_push(struct cpprof__ring *ring, uint32_t weight, uint16_t flags,
-                  uint64_t labels, const uintptr_t *pcs, size_t n_pcs)
+cpprof__ring_push(struct cpprof__ring *ring,
+                  const struct cpprof__ring_head *head, const uintptr_t *pcs,
+                  size_t n_pcs)
 {
     uint64_t mask = ring->mask;
     uint64_t at = reserve(ring, CPPROF__RING_HEAD_WORDS + n_pcs);
     size_t i;
 
     if (at == UINT64_MAX) {
-        add_relaxed(&ring->lost, weight);
+        add_relaxed(&ring->lost, head->weight);
         return false;
     }
-    store_relaxed(&ring->words[(at + 1) & mask], labels);
+    store_relaxed(&ring->words[(at + 1) & mask], head->labels);
+    store_relaxed(&ring->words[(at + 2) & mask], (uint32_t)head->tid);
     for (i = 0; i < n_pcs; i++)
         store_relaxed(&ring->words[(at + CPPROF__RING_HEAD_WORDS + i) & mask],
                       pcs[i]);
-    store_release(&ring->words[at & mask],
-                  (uint64_t)weight << 32 | (uint64_t)flags << 16 | n_pcs);
+    store_release(&ring->words[at & mask], (uint64_t)head->weight << 32 |
+                                               (uint64_t)head->flags << 16 |
+                                               n_pcs);
     return true;
 }
 
@@ -71,10 +74,11 @@ cpprof__ring_pop(struct cpprof__ring *ring, struct cpprof__ring_record *record)
     n = first & 0xffff;
     if (n > CPPROF__RING_MAX_PCS || n + CPPROF__RING_HEAD_WORDS > mask + 1)
         return false;
-    record->weight = (uint32_t)(first >> 32);
-    record->flags = (uint16_t)(first >> 16);
+    record->head.weight = (uint32_t)(first >> 32);
+    record->head.flags = (uint16_t)(first >> 16);
     record->n_pcs = (uint16_t)n;
-    record->labels = load_relaxed(&ring->words[(tail + 1) & mask]);
+    record->head.labels = load_relaxed(&ring->words[(tail + 1) & mask]);
+    record->head.tid = (int32_t)load_relaxed(&ring->words[(tail + 2) & mask]);
     for (i = 0; i < n; i++)
         record->pcs[i] = load_relaxed(
             &ring->words[(tail + CPPROF__RING_HEAD_WORDS + i) & mask]);

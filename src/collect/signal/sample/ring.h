@@ -16,7 +16,7 @@
  * ends the reading.
  *
  * Record: word 0 = weight << 32 | flags << 16 | number of pcs; word 1 = label
- * set; then the pcs, leaf first.
+ * set; word 2 = tid; then the pcs, leaf first.
  */
 #ifndef COLLECT_SIGNAL_RING_H
 #define COLLECT_SIGNAL_RING_H
@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 /* Words before the pcs, and the deepest stack with the frames of our own. */
-#define CPPROF__RING_HEAD_WORDS 2
+#define CPPROF__RING_HEAD_WORDS 3
 #define CPPROF__RING_MAX_PCS    1026
 
 struct cpprof__ring {
@@ -44,12 +44,18 @@ struct cpprof__ring {
     uint64_t words[];
 };
 
+/* What a record has beside its pcs. */
+struct cpprof__ring_head {
+    uint32_t weight; /* how many ticks it stands for, at least 1 */
+    uint16_t flags;  /* of who pushes it */
+    int32_t tid;     /* of the thread; 0: not said */
+    uint64_t labels;
+};
+
 /* A record as it comes out. */
 struct cpprof__ring_record {
-    uint32_t weight; /* how many ticks it stands for, at least 1 */
-    uint16_t flags;  /* enum cpprof__unwind_end */
+    struct cpprof__ring_head head;
     uint16_t n_pcs;
-    uint64_t labels;
     uint64_t pcs[CPPROF__RING_MAX_PCS];
 };
 
@@ -66,8 +72,9 @@ cpprof__ring_init(struct cpprof__ring *ring, uint64_t n_words);
  * Safety: AS, any thread.
  */
 bool
-cpprof__ring_push(struct cpprof__ring *ring, uint32_t weight, uint16_t flags,
-                  uint64_t labels, const uintptr_t *pcs, size_t n_pcs);
+cpprof__ring_push(struct cpprof__ring *ring,
+                  const struct cpprof__ring_head *head, const uintptr_t *pcs,
+                  size_t n_pcs);
 
 /* More than half full? Safety: AS. */
 bool

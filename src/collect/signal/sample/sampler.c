@@ -78,26 +78,27 @@ cpprof__sampler_labels(void)
 }
 
 void
-cpprof__sampler_push(struct cpprof__ring *ring, uint64_t weight, uint16_t flags,
-                     uintptr_t labels, const uintptr_t *pcs, size_t n)
+cpprof__sampler_push(struct cpprof__ring *ring,
+                     const struct cpprof__ring_head *head, const uintptr_t *pcs,
+                     size_t n)
 {
-    if (weight > UINT32_MAX)
-        weight = UINT32_MAX;
-    cpprof__ring_push(ring, (uint32_t)weight, flags, labels, pcs, n);
+    cpprof__ring_push(ring, head, pcs, n);
     if (cpprof__ring_is_filling(ring))
         cpprof__ring_wake(ring);
 }
 
 void
-cpprof__sampler_charge(uint32_t weight, uintptr_t own_frame, uintptr_t start)
+cpprof__sampler_charge(const struct cpprof__thread *t, uint32_t weight,
+                       uintptr_t own_frame)
 {
-    uintptr_t pcs[2] = {own_frame, start};
+    const struct cpprof__ring_head head = {weight, 0, t->tid,
+                                           cpprof__sampler_labels()};
+    uintptr_t pcs[2] = {own_frame, t->start};
     struct cpprof__ring *ring;
 
     __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
     ring = __atomic_load_n(&cpprof__sampler.ring, __ATOMIC_SEQ_CST);
     if (ring)
-        cpprof__sampler_push(ring, weight, CPPROF__UNWIND_ROOT,
-                             cpprof__sampler_labels(), pcs, start ? 2 : 1);
+        cpprof__sampler_push(ring, &head, pcs, t->start ? 2 : 1);
     __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
 }

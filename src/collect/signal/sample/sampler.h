@@ -83,15 +83,24 @@ cpprof__sampler_labels(void);
 
 /* Into the ring, and wake the drainer if that fills it. Safety: AS. */
 void
-cpprof__sampler_push(struct cpprof__ring *ring, uint64_t weight, uint16_t flags,
-                     uintptr_t labels, const uintptr_t *pcs, size_t n);
+cpprof__sampler_push(struct cpprof__ring *ring,
+                     const struct cpprof__ring_head *head, const uintptr_t *pcs,
+                     size_t n);
+
+/* The weight of a record, of so many ticks. */
+static inline uint32_t
+cpprof__sampler_weight(uint64_t ticks)
+{
+    return ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
+}
 
 /*
- * Charge `weight` ticks of this session to a made-up stack of this thread:
- * one frame of our own over the start routine. Safety: AS.
+ * Charge `weight` ticks of this session to a made-up stack of a thread: one
+ * frame of our own over its start routine. Safety: AS.
  */
 void
-cpprof__sampler_charge(uint32_t weight, uintptr_t own_frame, uintptr_t start);
+cpprof__sampler_charge(const struct cpprof__thread *t, uint32_t weight,
+                       uintptr_t own_frame);
 
 /* Ticks that are due to a thread that has used cpu_ns of CPU time. */
 uint64_t
