@@ -418,6 +418,57 @@ saved_context_is_walked_from_where_it_stopped(void **state)
     assert_int_equal(swapcontext(&main_context, &coroutine), 0);
 }
 
+/* Code made at run time that nobody called: as the JVM's interpreter, which
+ * jumps to what it calls and gives it an address of its own to return to. Three
+ * such frames, each with a frame record; the last was called from ra. */
+static void
+walk_jumps(uintptr_t ra, const uint8_t *code)
+{
+    uintptr_t words[128] = {8};
+    uintptr_t *records = words + 64; /* no leaf has pushed so much */
+    struct cpprof__stack_view view;
+    struct cpprof__regs regs = {0};
+    size_t i;
+
+    for (i = 0; i < 2; i++) {
+        records[4 * i] = (uintptr_t)&records[4 * i + 4];
+        records[4 * i + 1] = (uintptr_t)code + 64 * (i + 1);
+    }
+    records[9] = ra;
+    regs.pc = (uintptr_t)code + 1024;
+    regs.sp = (uintptr_t)words;
+    regs.fp = (uintptr_t)records;
+    regs.known = ~0ull;
+    view = view_from(regs.sp, (uintptr_t)(words + 128));
+    cpprof__unwind_forget();
+    walk_regs(&result, &regs, &view, MAX_FRAMES);
+}
+
+static void
+interpreter_that_jumps_is_followed_to_what_called_it(void **state)
+{
+    uintptr_t ra = (uintptr_t)__builtin_return_address(0);
+    uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(code, MAP_FAILED);
+    walk_jumps(ra, code);
+    assert_true(result.n >= 4);
+    assert_int_equal(result.pcs[0], (uintptr_t)code + 1024);
+    assert_int_equal(result.pcs[1], (uintptr_t)code + 64 - 1);
+    assert_int_equal(result.pcs[2], (uintptr_t)code + 128 - 1);
+    assert_int_equal(result.pcs[3], ra - 1);
+    /* Not if that leads to nothing, or through memory that is not there. */
+    walk_jumps(16, code);
+    assert_int_equal(result.n, 1);
+    assert_string_equal(end_name(result.end), "BROKEN");
+    munmap(code, 4096);
+    walk_jumps(ra, code);
+    assert_int_equal(result.n, 1);
+    assert_string_equal(end_name(result.end), "BROKEN");
+}
+
 /* Promises. */
 
 static void
@@ -465,6 +516,7 @@ main(void)
         cmocka_unit_test(coroutine_ends_at_its_start),
         cmocka_unit_test(stack_made_by_hand_ends_at_what_it_returns_to),
         cmocka_unit_test(saved_context_is_walked_from_where_it_stopped),
+        cmocka_unit_test(interpreter_that_jumps_is_followed_to_what_called_it),
         cmocka_unit_test(errno_is_kept),
         cmocka_unit_test(forgetting_changes_nothing_but_the_time),
     };

@@ -324,7 +324,7 @@ how_alone(struct cpprof__walk *w, struct cpprof__packed_row row)
 {
     uint32_t how = (uint32_t)row.how_cfa & CPPROF__ROW_ALONE;
 
-    if (how == CPPROF__ROW_JUNK && w->at.interrupted)
+    if (how == CPPROF__ROW_JUNK && (w->at.interrupted || w->at.by_jump))
         return CPPROF__ROW_NONE;
     if (how == CPPROF__ROW_ENTRY && w->at.interrupted)
         return CPPROF__ROW_FULL;
@@ -380,6 +380,7 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
     const uintptr_t span = stack_span(w->view);
     const uint32_t generation = w->generation;
     struct cpprof__cursor at = w->at;
+    const size_t n_before = n;
     struct cpprof__packed_row r = *row;
     bool have_row = r.how_cfa != CPPROF__ROW_MISSING;
 
@@ -421,6 +422,7 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
         at.interrupted = false;
         pcs[n++] = ra - 1;
     }
+    at.by_jump &= n == n_before;
     w->at = at;
     *row = r;
     return n;

@@ -39,6 +39,8 @@ struct cpprof__cursor {
     uintptr_t fp;
     bool interrupted; /* the frame may not have saved anything yet */
     bool sp_guessed;  /* sp is only a lower bound */
+    bool by_jump;     /* code made at run time, which a callee returns to
+                       * though it did not call it */
 };
 
 struct cpprof__walk {

@@ -8,7 +8,13 @@
  * have made a record, or never makes one; then the return address is where the
  * call put it, or in the words above, where a leaf of assembly has pushed a few
  * registers.
+ *
+ * Interpreters made at run time (the JVM's) jump to what they call, and give it
+ * an address of theirs to return to. So in code of no module a record counts,
+ * too, whose return address is in code of no module, if the records above it
+ * lead to one that follows a call.
  */
+#include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/walk.h"
 
 /* Bytes from a frame's sp to its frame record. A frame of run-time-made code
@@ -19,6 +25,11 @@
  * above larger frames, and is wrong more often: it then finds an address that
  * an earlier call left behind. */
 #define MAX_PUSHED 32
+
+/* The most frames of an interpreter that are gone through, again for each, to
+ * the one that was called. More: deeper recursion in it has its callers; each
+ * costs some loads. */
+#define MAX_JUMPS 256
 
 /* Is there call-frame information for the code before ra, which follows a
  * call? Then it is hardly a number that happens to be there. */
@@ -65,6 +76,36 @@ read_record(struct cpprof__walk *w, uintptr_t sp, uintptr_t fp, uintptr_t *next,
     return true;
 }
 
+/* Is this, as far as can be told, code made at run time? */
+static bool
+is_in_no_module(struct cpprof__walk *w, uintptr_t pc)
+{
+    struct cpprof__cfi module;
+
+    return cpprof__is_pc(pc) && !cpprof__module_find(pc, &module) &&
+           cpprof__stack_fetch(w->view, pc, 1);
+}
+
+/* Do the records from fp on lead to a return address that follows a call? */
+static bool
+leads_to_return(struct cpprof__walk *w, uintptr_t sp, uintptr_t fp)
+{
+    unsigned i;
+
+    for (i = 0; i < MAX_JUMPS; i++) {
+        uintptr_t next;
+        uintptr_t ra;
+
+        if (!read_record(w, sp, fp, &next, &ra) || !cpprof__is_pc(ra))
+            return false;
+        if (cpprof__walk_is_return(w, ra))
+            return true;
+        sp = fp + 16;
+        fp = next;
+    }
+    return false;
+}
+
 /* By the frame's own record. */
 static bool
 guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
@@ -72,16 +113,21 @@ guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
     uintptr_t fp = at->fp;
     uintptr_t next;
     uintptr_t ra;
+    bool by_jump;
 
     if (!read_record(w, at->sp, fp, &next, &ra))
         return false;
     *root = ra == 0 && next == 0;
     if (*root)
         return true;
-    if (!cpprof__walk_is_return(w, ra))
+    by_jump = !cpprof__walk_is_return(w, ra);
+    if (by_jump &&
+        (!is_in_no_module(w, at->ra - 1) || !is_in_no_module(w, ra) ||
+         !leads_to_return(w, fp + 16, next)))
         return false;
     go_to(at, ra, fp + 16, next);
     at->sp_guessed = !CPPROF__FP_GIVES_SP;
+    at->by_jump = by_jump;
     return true;
 }
 
