@@ -141,7 +141,18 @@ check "-one: a library of both is one mapping" \
     same "$(grep -c '/libc\.so\.6 ' raw)" 1
 check "-one: two copies of one build are, too" \
     same "$(grep -cE '/(victim|other) [0-9a-f]+ ' raw)" 1
+check "-one: and the name of the thread" \
+    same "$("$cpprof" -tags one.pb.gz 2>/dev/null | sed -n '/^ *thread:/,/^$/p' |
+        grep -cE ': (victim|other)$')" 2
 rm -f one.pb.gz other
+# More processes than the recorder keeps files of: they are added up meanwhile.
+run "$cpprof" record -one -F 1000 -o many.pb.gz -- sh -c \
+    "i=0; while [ \$i -lt 130 ]; do i=\$((i + 1)); \"$victim\" burn=15; done"
+check "-one: 130 processes one after the other" grep -qE \
+    ' samples of 13[01] processes, 0 lost' err
+check "-one: the time of all of them" test \
+    "$(sed -E 's/.*: ([0-9]+) samples.*/\1/' err)" -ge 1800
+rm -f many.pb.gz
 run "$cpprof" record -one -t cpu,heap -o %k.one -- "$victim" burn=200
 check "-one: a file for each kind" same "$(echo *.one)" "cpu.one heap.one"
 rm -f ./*.one

@@ -102,8 +102,9 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
         else if (1u << i == CPPROF__RECORD_CPU && o->rate_hz)
             cpprof__buffer_printf(&text, "=%u", o->rate_hz);
     }
-    cpprof__buffer_printf(&text, "%s%s", o->labels ? ",labels=on" : "",
-                          o->scripts ? ",scripts" : "");
+    cpprof__buffer_printf(&text, "%s%s%s", o->labels ? ",labels=on" : "",
+                          o->scripts ? ",scripts" : "",
+                          o->one ? ",thread-names" : "");
     if (o->max_depth)
         cpprof__buffer_printf(&text, ",depth=%u", o->max_depth);
     cpprof__buffer_printf(&text, ",engine=%s,symbolize=%s",
@@ -195,7 +196,8 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
 }
 
 bool
-cpprof__record_child_wait(struct cpprof__record_child *child, double seconds)
+cpprof__record_child_wait(struct cpprof__record_child *child, double seconds,
+                          struct cpprof__record_chore chore)
 {
     int64_t end_ns = seconds > 0
                          ? child->start_ns + (int64_t)(seconds * NS_PER_S)
@@ -205,17 +207,22 @@ cpprof__record_child_wait(struct cpprof__record_child *child, double seconds)
     fill_set(&set);
     for (;;) {
         int64_t left_ns = end_ns - (int64_t)cpprof__now_ns(CLOCK_MONOTONIC);
-        struct timespec left = {(time_t)(left_ns / NS_PER_S),
-                                (long)(left_ns % NS_PER_S)};
+        struct timespec left;
         int signal;
 
         if (waitpid(child->pid, &child->status, WNOHANG) == child->pid)
             return true;
         if (left_ns <= 0)
             return false;
+        if (chore.do_it && left_ns > NS_PER_S)
+            left_ns = NS_PER_S;
+        left = (struct timespec){(time_t)(left_ns / NS_PER_S),
+                                 (long)(left_ns % NS_PER_S)};
         signal = sigtimedwait(&set, NULL, &left);
         if (signal == SIGTERM || signal == SIGHUP)
             kill(child->pid, signal);
+        else if (signal < 0 && chore.do_it)
+            chore.do_it(chore.ctx);
     }
 }
 

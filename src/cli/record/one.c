@@ -83,6 +83,36 @@ cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *process,
 }
 
 enum cpprof_status
+cpprof__record_sum_join(struct cpprof__record_sum *sum,
+                        struct cpprof__record_sum *other,
+                        struct cpprof_error *error)
+{
+    struct pprof_profile *profile = NULL;
+    enum cpprof_status status = CPPROF_OK;
+
+    if (!other->merger)
+        return CPPROF_OK;
+    if (sum->merger) {
+        status = pprof_merger_finish(other->merger, &profile, error);
+        if (status == CPPROF_OK)
+            status = pprof_merger_add(sum->merger, profile, error);
+        pprof_free(profile);
+        cpprof__record_sum_free(other);
+    } else {
+        sum->merger = other->merger;
+        other->merger = NULL;
+    }
+    if (!sum->start_ns || other->start_ns < sum->start_ns)
+        sum->start_ns = other->start_ns;
+    if (other->end_ns > sum->end_ns)
+        sum->end_ns = other->end_ns;
+    sum->n_processes += other->n_processes;
+    sum->n_samples += other->n_samples;
+    sum->n_lost += other->n_lost;
+    return status;
+}
+
+enum cpprof_status
 cpprof__record_sum_write(struct cpprof__record_sum *sum, const char *comment,
                          const char *path, struct cpprof_error *error)
 {

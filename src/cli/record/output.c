@@ -12,6 +12,7 @@
 #include "cli/terminal.h"
 #include "object/symbolizer.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,6 @@ struct output {
     char *path;         /* FILE */
     size_t n_written;   /* besides FILE */
     uint64_t n_samples; /* in those */
-    uint64_t n_lost;    /* with -one */
     char *largest;      /* the file with most samples; NULL: none has one */
     uint64_t n_largest; /* in it */
     bool failed;        /* what went wrong is printed */
@@ -312,8 +312,8 @@ write_main(struct output *out, size_t main_image)
 
 /* Add the image to the sum, unless it is empty. */
 static enum cpprof_status
-add_image(struct output *out, struct cpprof__record_sum *sum, size_t index,
-          struct cpprof_error *error)
+add_image(const struct output *out, struct cpprof__record_sum *sum,
+          size_t index, struct cpprof_error *error)
 {
     struct cpprof__buffer bytes = {0};
     struct cpprof_writer writer = cpprof__record_writer(&bytes);
@@ -327,39 +327,67 @@ add_image(struct output *out, struct cpprof__record_sum *sum, size_t index,
         status =
             cpprof__record_sum_add(sum, image.name, image.pid, &bytes, error);
     cpprof__buffer_free(&bytes);
-    out->n_samples += image.n_samples;
-    out->n_lost += image.n_lost;
-    out->n_written++;
+    sum->n_samples += image.n_samples;
+    sum->n_lost += image.n_lost;
+    sum->n_processes++;
     return status;
 }
 
-/* Write all images into FILE: the command's first, so that its binary is the
- * profile's. False, and nothing written or printed, if all are empty. */
+/* Add all images but one. */
+static enum cpprof_status
+add_images(const struct output *out, struct cpprof__record_sum *sum, size_t but,
+           struct cpprof_error *error)
+{
+    size_t n = count_images(out), i;
+    enum cpprof_status status = CPPROF_OK;
+
+    for (i = 0; i < n && status == CPPROF_OK; i++)
+        if (i != but)
+            status = add_image(out, sum, i, error);
+    return status;
+}
+
+/* Add them all up: the command's first, so that its binary is the profile's. */
+static enum cpprof_status
+add_up(const struct output *out, size_t main_image,
+       struct cpprof__record_ended *ended, struct cpprof__record_sum *sum,
+       struct cpprof_error *error)
+{
+    enum cpprof_status status = ended->error.status;
+
+    if (status != CPPROF_OK)
+        *error = ended->error;
+    else if (main_image != NO_IMAGE)
+        status = add_image(out, sum, main_image, error);
+    if (status == CPPROF_OK)
+        status = cpprof__record_sum_join(
+            sum, &ended->sums[__builtin_ctz(out->kind)], error);
+    return status == CPPROF_OK ? add_images(out, sum, main_image, error)
+                               : status;
+}
+
+/* Write all images into FILE. False, and nothing written or printed, if all are
+ * empty. */
 static bool
-write_one(struct output *out, size_t main_image)
+write_one(struct output *out, size_t main_image,
+          struct cpprof__record_ended *ended)
 {
     struct cpprof__record_sum sum = {0};
     struct cpprof_error error;
-    enum cpprof_status status = CPPROF_OK;
-    size_t n = count_images(out), i;
+    enum cpprof_status status = add_up(out, main_image, ended, &sum, &error);
     char text[128];
 
-    if (main_image != NO_IMAGE)
-        status = add_image(out, &sum, main_image, &error);
-    for (i = 0; i < n && status == CPPROF_OK; i++)
-        if (i != main_image)
-            status = add_image(out, &sum, i, &error);
     if (status == CPPROF_OK && !sum.merger)
         return false;
     snprintf(text, sizeof text,
              "cpprof: %" PRIu64 " sample%s of %zu process%s, %" PRIu64 " lost",
-             out->n_samples, plural(out->n_samples), out->n_written,
-             out->n_written == 1 ? "" : "es", out->n_lost);
+             sum.n_samples, plural(sum.n_samples), sum.n_processes,
+             sum.n_processes == 1 ? "" : "es", sum.n_lost);
     if (status == CPPROF_OK)
         status = cpprof__record_sum_write(&sum, text, out->path, &error);
     if (status == CPPROF_OK) {
         cpprof__cli_warn("%s: %s", out->path, text + strlen("cpprof: "));
-        note_file(out, out->path, out->n_samples);
+        note_file(out, out->path, sum.n_samples);
     } else {
         cpprof__cli_fail("%s: %s", out->path, error.text);
     }
@@ -368,11 +396,97 @@ write_one(struct output *out, size_t main_image)
     return true;
 }
 
+/* ---- while the command runs ---- */
+
+/* Tunables. Files of so many processes are left alone, as those of most
+ * commands are until they end: memory, some 160 KB each. Beyond that so many at
+ * a time are added up, some milliseconds each, and so often in a second. */
+#define ENDED_MIN  100
+#define ENDED_MAX  128
+#define ROUNDS_MAX 8
+
+static bool
+has_many(const struct cpprof__record_folder *folder)
+{
+    DIR *dir = opendir(folder->path);
+    size_t n = 0;
+
+    while (dir && n < ENDED_MIN * 2 && readdir(dir)) /* two files each */
+        n++;
+    if (dir)
+        closedir(dir);
+    return n >= ENDED_MIN * 2;
+}
+
+static enum cpprof_status
+take(struct cpprof__record_ended *ended, struct cpprof_recording *recording,
+     struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    unsigned kind;
+
+    for (kind = 1; kind < CPPROF__RECORD_END && status == CPPROF_OK;
+         kind *= 2) {
+        const struct output out = {
+            .options = ended->options, .recording = recording, .kind = kind};
+
+        if (ended->options->kinds & kind)
+            status = add_images(&out, &ended->sums[__builtin_ctz(kind)],
+                                NO_IMAGE, error);
+    }
+    return status;
+}
+
+/* How many images there were. */
+static size_t
+take_some(struct cpprof__record_ended *ended)
+{
+    struct cpprof_recording *recording = NULL;
+    struct cpprof_error error;
+    enum cpprof_status status;
+    size_t n;
+
+    status = cpprof_recording_read_ended(ended->folder->path, ENDED_MAX,
+                                         &recording, &error);
+    n = cpprof_recording_image_count(recording) +
+        cpprof_recording_heap_count(recording);
+    if (status == CPPROF_OK)
+        status = take(ended, recording, &error);
+    if (status == CPPROF_OK)
+        cpprof_recording_remove(recording);
+    else
+        ended->error = error;
+    cpprof_recording_free(recording);
+    return n;
+}
+
+void
+cpprof__record_take_ended(struct cpprof__record_ended *ended)
+{
+    unsigned rounds = ROUNDS_MAX;
+
+    while (rounds-- && ended->error.status == CPPROF_OK &&
+           has_many(ended->folder) && take_some(ended))
+        ;
+}
+
+void
+cpprof__record_ended_free(struct cpprof__record_ended *ended)
+{
+    size_t i;
+
+    for (i = 0; i < CPPROF__RECORD_KINDS; i++)
+        cpprof__record_sum_free(&ended->sums[i]);
+}
+
+/* ---- all of them ---- */
+
 /* All files of a kind, and what is in use at the end. False after printing what
  * went wrong. */
 static bool
 write_kind(struct cpprof__record_options *options,
-           struct cpprof_recording *recording, unsigned kind, pid_t command)
+           struct cpprof_recording *recording, unsigned kind, pid_t command,
+           struct cpprof__record_ended *ended)
 {
     struct output out = {.options = options,
                          .recording = recording,
@@ -385,7 +499,7 @@ write_kind(struct cpprof__record_options *options,
         cpprof__cli_fail("record: out of memory");
         return false;
     }
-    if (!options->one || !write_one(&out, main_image)) {
+    if (!options->one || !write_one(&out, main_image, ended)) {
         write_main(&out, main_image);
         if (!options->is_verdict)
             write_others(&out, main_image);
@@ -413,7 +527,8 @@ fetch_debug_file(void *ctx, const char *build_id, char *path, size_t n_path)
 
 bool
 cpprof__record_write(struct cpprof__record_options *options,
-                     const struct cpprof__record_folder *folder, pid_t command)
+                     const struct cpprof__record_folder *folder, pid_t command,
+                     struct cpprof__record_ended *ended)
 {
     struct cpprof_recording *recording;
     struct cpprof_error error;
@@ -431,7 +546,7 @@ cpprof__record_write(struct cpprof__record_options *options,
         cpprof__fetcher = (struct cpprof__fetcher){fetch_debug_file, NULL};
     for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
         if (options->kinds & kind &&
-            !write_kind(options, recording, kind, command))
+            !write_kind(options, recording, kind, command, ended))
             written = false;
     cpprof__progress_end();
     cpprof_recording_free(recording);

@@ -69,8 +69,8 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
          "the profile (cpu.pb.gz, heap.pb.gz); of several, %k in\n"
          "it is the kind, or else it gets one: FILE.cpu"),
     FLAG(BOOL, "one", o.one, NULL, NULL,
-         "one profile of all processes, with the labels process\n"
-         "and pid, and no files beside FILE"),
+         "one profile of all processes, with the labels process,\n"
+         "pid and, of CPU time, thread; no files beside FILE"),
     FLAG(STRING, "duration", duration, " S", NULL,
          "stop and write after S seconds; CMD runs on"),
     FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
@@ -327,6 +327,12 @@ struct result {
     bool is_written;
 };
 
+static void
+take_ended(void *ctx)
+{
+    cpprof__record_take_ended(ctx);
+}
+
 /* Run a command as the options say, which were checked, and write the files. If
  * a signal ended it and there is no verdict to give, that ends this program,
  * too. */
@@ -336,6 +342,9 @@ run(struct cpprof__record_options *options)
     struct result result = {.exit_status = CPPROF__EXIT_ERROR};
     struct cpprof__record_folder folder;
     struct cpprof__record_child child;
+    struct cpprof__record_ended parts = {options, &folder, {{0}}, {0}};
+    struct cpprof__record_chore chore = {options->one ? take_ended : NULL,
+                                         &parts};
     time_t start;
     unsigned kind;
     int status;
@@ -356,14 +365,17 @@ run(struct cpprof__record_options *options)
     result.exit_status = cpprof__record_child_start(options, &folder, &child);
     result.is_started = !result.exit_status;
     if (result.is_started) {
-        ended = cpprof__record_child_wait(&child, options->duration_s);
+        ended = cpprof__record_child_wait(&child, options->duration_s, chore);
         if (ended)
             cpprof__record_child_ended(&folder);
-        result.is_written = cpprof__record_write(options, &folder, child.pid);
+        result.is_written =
+            cpprof__record_write(options, &folder, child.pid, &parts);
         if (!ended)
-            cpprof__record_child_wait(&child, 0);
+            cpprof__record_child_wait(&child, 0,
+                                      (struct cpprof__record_chore){0});
         cpprof__record_vm_print(options, start);
     }
+    cpprof__record_ended_free(&parts);
     cpprof__record_folder_remove(&folder);
     if (result.is_started)
         result.exit_status = options->is_verdict

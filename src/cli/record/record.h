@@ -21,6 +21,7 @@
 #define CPPROF__RECORD_WALL    16u
 #define CPPROF__RECORD_OFF_CPU 32u
 #define CPPROF__RECORD_END     64u
+#define CPPROF__RECORD_KINDS   6
 
 struct cpprof__record_options {
     unsigned kinds;             /* CPPROF__RECORD_* */
@@ -122,10 +123,17 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
                            const struct cpprof__record_folder *folder,
                            struct cpprof__record_child *child);
 
+/* What is done each second while the command runs; do_it NULL: nothing. */
+struct cpprof__record_chore {
+    void (*do_it)(void *ctx);
+    void *ctx;
+};
+
 /* Wait until the command has ended, or for that many seconds after its start
  * (0: for ever). True: it has ended. */
 bool
-cpprof__record_child_wait(struct cpprof__record_child *child, double seconds);
+cpprof__record_child_wait(struct cpprof__record_child *child, double seconds,
+                          struct cpprof__record_chore chore);
 
 /*
  * The command has ended: from here on signals are ours again. One that comes
@@ -174,8 +182,11 @@ cpprof__preflight(const char *command);
 
 /* What was added up. Zero bytes is a valid sum of nothing. */
 struct cpprof__record_sum {
-    struct pprof_merger *merger;
-    int64_t start_ns, end_ns; /* CLOCK_REALTIME */
+    struct pprof_merger *merger; /* NULL: nothing */
+    int64_t start_ns, end_ns;    /* CLOCK_REALTIME */
+    size_t n_processes;
+    uint64_t n_samples;
+    uint64_t n_lost;
 };
 
 /* A writer that appends to the buffer, which stays the caller's. */
@@ -189,6 +200,12 @@ cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *process,
                        int32_t pid, const struct cpprof__buffer *bytes,
                        struct cpprof_error *error);
 
+/* Add what another sum has, which is empty then. Errors: CPPROF_NOMEM. */
+enum cpprof_status
+cpprof__record_sum_join(struct cpprof__record_sum *sum,
+                        struct cpprof__record_sum *other,
+                        struct cpprof_error *error);
+
 /* Write a sum of something, once. Errors: CPPROF_NOMEM, CPPROF_SYSTEM. */
 enum cpprof_status
 cpprof__record_sum_write(struct cpprof__record_sum *sum, const char *comment,
@@ -198,6 +215,21 @@ cpprof__record_sum_free(struct cpprof__record_sum *sum);
 
 /* ----------------------------------------------------- output.c ------- */
 
+/* What -one has added up while the command runs, of processes that ended: their
+ * files would be too many in the end. Begins with zeroes and the first two. */
+struct cpprof__record_ended {
+    struct cpprof__record_options *options;
+    const struct cpprof__record_folder *folder;
+    struct cpprof__record_sum sums[CPPROF__RECORD_KINDS];
+    struct cpprof_error error; /* of the first failure: nothing is taken then */
+};
+
+/* Take those in, if there are many. */
+void
+cpprof__record_take_ended(struct cpprof__record_ended *ended);
+void
+cpprof__record_ended_free(struct cpprof__record_ended *ended);
+
 /*
  * Write what was recorded of the command and of every process that it started,
  * and print so; of the command's heap also what is in use at the end. False
@@ -205,7 +237,8 @@ cpprof__record_sum_free(struct cpprof__record_sum *sum);
  */
 bool
 cpprof__record_write(struct cpprof__record_options *options,
-                     const struct cpprof__record_folder *folder, pid_t command);
+                     const struct cpprof__record_folder *folder, pid_t command,
+                     struct cpprof__record_ended *ended);
 
 /* ---------------------------------------------------- hottest.c ------- */
 
