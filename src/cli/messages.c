@@ -9,6 +9,7 @@
 
 #include "cli/terminal.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,15 +106,31 @@ cpprof__message_text(char *out, size_t size, const char *format, va_list args)
             *out = '?';
 }
 
+static struct {
+    pthread_mutex_t lock;
+    char text[1024];
+} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static void
 print_line(const char *format, va_list args)
 {
-    char text[1024];
+    char text[sizeof last.text] = "";
 
     cpprof__message_text(text, sizeof text, format, args);
+    pthread_mutex_lock(&last.lock);
+    memcpy(last.text, text, sizeof text);
+    pthread_mutex_unlock(&last.lock);
     cpprof__progress_hide();
     fprintf(stderr, "%s%s%s%s\n", cpprof__color(STDERR_FILENO, "31"), prefix,
             text, cpprof__color(STDERR_FILENO, ""));
+}
+
+void
+cpprof__cli_last(char *out, size_t size)
+{
+    pthread_mutex_lock(&last.lock);
+    snprintf(out, size, "%s", last.text);
+    pthread_mutex_unlock(&last.lock);
 }
 
 void

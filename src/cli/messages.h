@@ -18,6 +18,10 @@ cpprof__cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void
 cpprof__cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What was printed last by either, without what stands in front of it. */
+void
+cpprof__cli_last(char *out, size_t size);
+
 /* The text of a message: one line, even if a name in it has line breaks, and
  * without the passwords of URLs; cut to size. */
 void

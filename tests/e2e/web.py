@@ -108,6 +108,9 @@ def test_paths(s):
         status, headers, _ = s.ask(path)
         tap.same(path + " leads to its page", (status, headers["Location"]),
                  (302, to))
+    status, headers, _ = s.ask("/?f=" + "x" * 5000)
+    tap.same("however long its query is", (status, len(
+        headers["Location"] or "")), (302, 5000 + len("/ui/flamegraph?f=")))
     for path in ("//example.com/x", "/\\example.com", "/ui/nosuch",
                  "/ui/assets/../x", "/ui/api/nosuch", "/ui/api/report/nosuch",
                  "/ui/api/report/web", "/etc/passwd"):
@@ -304,6 +307,17 @@ def test_configs(folder):
         send("POST", "saveconfig?config=x&f=y")
         tap.ok("a link stays one, and leads to what is saved: " + text, known() ==
                {"x": {"f": "y"}} and os.path.islink(path), known())
+    with open(path, "w", encoding="ascii") as file:
+        json.dump({"configs": [{"name": str(i), "focus": "x" * 400}
+                               for i in range(4000)]}, file)
+    send("POST", "saveconfig?config=x&f=y")
+    tap.same("4000 are not too many", (len(known()), known()["x"]),
+             (4001, {"f": "y"}))
+    with open(path, "w", encoding="ascii") as file:
+        file.write('{"a":"%s"}' % ("x" * ((16 << 20) - 100)))
+    tap.ok("what could not be read again is not written", send(
+        "POST", "saveconfig?config=x") == 400 and
+        s.data("configs")["error"] == "" and os.path.getsize(path) < 16 << 20)
     s.close()
 
 
@@ -627,17 +641,42 @@ def test_reading(folder):
     tap.same("and tells what it does", status["progress"],
              "reading %s (1 of 1)" % path)
     tap.same("and gives the page", s.ask("/ui/flamegraph")[0], 200)
-    tap.same("but no view yet", s.get("/ui/api/boxes")[0], 503)
+    for name in ("api/boxes", "download"):
+        tap.same("but no %s yet" % name, s.get("/ui/" + name)[0], 503)
     with open(path, "wb") as file:
         file.write(open(CPU, "rb").read())
     s.ready()
     tap.same("which then is there", s.data("boxes")["boxes"][3], 200000000)
     tap.same("a signal ends it", s.close(), 0)
+    s = Server(path)
+    s.data("status")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("junk")
+    status = s.data("status")
+    while not status["failed"]:
+        status = s.data("status")
+    tap.ok("a page that waits is told why there is no profile", re.fullmatch(
+        "/.*: parsing profile: .*", status["failed"]), status)
+    tap.same("which ends it, too, with one line", (s.process.wait(30), s.process
+             .stderr.read().count("\n")), (2, 1))
+    s.process.stderr.close()
     done = subprocess.run([cpprof, "http", ":0", "-no_browser", "/nosuch.pb.gz"],
                           capture_output=True, text=True, check=False)
     tap.ok("a file that is not there ends it, and only that is said",
            done.returncode == 2 and re.fullmatch(
                "cpprof: .*/nosuch.pb.gz.*\n", done.stderr), done)
+
+
+def test_download():
+    s = Server("-ignore=burn", CPU).ready()
+    filtered, whole = s.get("/ui/api/report/proto"), s.get("/ui/download")
+    tap.same("a download has what the command line leaves out, even after a "
+             "report that has not", (gzip.decompress(filtered),
+                                     gzip.decompress(whole)), tuple(
+        gzip.decompress(report("-proto", *words, CPU)) for words in (
+            ["-ignore=burn"], [])))
+    tap.ok("which is less", len(filtered) < len(whole))
+    s.close()
 
 
 def test_addresses(folder):
@@ -733,6 +772,7 @@ def main():
         test_programs(folder)
         test_users()
         test_reading(folder)
+        test_download()
         test_addresses(folder)
         test_sources(folder)
     return tap.end()

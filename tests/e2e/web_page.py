@@ -159,7 +159,7 @@ def test_keys(b):
     tap.ok("n goes to the next match", text(b, "#detail").startswith("read"),
            text(b, "#detail"))
     b.write("F")
-    b.wait("document.querySelector('.chip')", 5)
+    b.wait("!!document.querySelector('.chip')", 5)
     ready(b)
     tap.same("F keeps only what is selected", (at(b, "f"), text(b, ".chip span")),
              ("^read$", "focus=^read$"))
@@ -173,7 +173,7 @@ def test_keys(b):
     b.write("/")
     b.write("ignore=parse tagfocus=")
     b.key("Enter")
-    b.wait("document.querySelector('.chip')", 5)
+    b.wait("!!document.querySelector('.chip')", 5)
     ready(b)
     tap.ok("words of the command line are filters", "parse" not in boxes(b) and
            at(b, "i") == "parse", boxes(b))
@@ -558,6 +558,15 @@ def test_life(b, folder):
     s.close()
     tap.ok("a server that has ended is told", b.wait(
         "!!document.getElementById('gone')", 20) and "read" in text(b, "main"))
+    s = Server(path)
+    b.open(s.url + "top")
+    b.wait("!!document.querySelector('.note')", 5)
+    with open(path, "w", encoding="ascii") as file:
+        file.write("junk")
+    tap.ok("and why one has no profile", b.wait(
+        "document.getElementById('main').textContent.includes('parsing')", 5),
+        text(b, "main"))
+    s.close()
     b.errors.clear()
 
 

@@ -9,6 +9,7 @@
  */
 #include "cli/web/web.h"
 
+#include "cli/messages.h"
 #include "cli/terminal.h"
 #include "page/web/page.h"
 #include "report/flame/stacks.h"
@@ -90,18 +91,23 @@ send_status(struct cpprof__web_call *call)
     struct cpprof__web *web = call->web;
     struct cpprof__buffer out = {0};
     enum cpprof_status status;
-    char what[256];
+    char what[256], why[1024] = "";
     bool is_ready;
     long seconds = cpprof__progress_now(what, sizeof what);
 
     pthread_mutex_lock(&web->lock);
     is_ready = web->profile != NULL;
+    if (web->has_failed)
+        cpprof__cli_last(why, sizeof why);
+    web->has_page = true;
     pthread_mutex_unlock(&web->lock);
     cpprof__buffer_printf(&out,
                           "{\"v\":1,\"ready\":%s,\"seconds\":%ld,"
                           "\"progress\":",
                           is_ready ? "true" : "false", is_ready ? 0 : seconds);
     cpprof__json_text(&out, what, is_ready ? 0 : strlen(what));
+    cpprof__buffer_printf(&out, ",\"failed\":");
+    cpprof__json_text(&out, why, strlen(why));
     cpprof__buffer_printf(&out, ",");
     cpprof__web_print_start(web, &out);
     cpprof__buffer_printf(&out, "}\n");
@@ -109,22 +115,22 @@ send_status(struct cpprof__web_call *call)
                         : cpprof__web_send(call, 200, "application/json", NULL,
                                            out.data, out.n);
     cpprof__buffer_free(&out);
+    pthread_mutex_lock(&web->lock);
+    web->page_knows |= *why != 0;
+    pthread_cond_broadcast(&web->changed);
+    pthread_mutex_unlock(&web->lock);
     return status;
 }
 
 static enum cpprof_status
 send_download(struct cpprof__web_call *call)
 {
-    /* The profile as it was read, without the filters of the command line. */
-    struct cpprof__web plain = *call->web;
     struct cpprof_http_request request = *call->request;
-    const struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
     struct cpprof__web_call whole = *call;
 
-    plain.flags.options = defaults;
     request.query = NULL;
-    whole.web = &plain;
     whole.request = &request;
+    whole.is_whole = true;
     return cpprof__web_view(&whole, "report/proto");
 }
 
@@ -134,17 +140,10 @@ send_download(struct cpprof__web_call *call)
 static enum cpprof_status
 send_api(struct cpprof__web_call *call, const char *name)
 {
-    bool is_ready;
-
     if (strcmp(name, "status") == 0)
         return send_status(call);
     if (strcmp(name, "configs") == 0)
         return cpprof__web_send_configs(call);
-    pthread_mutex_lock(&call->web->lock);
-    is_ready = call->web->profile != NULL;
-    pthread_mutex_unlock(&call->web->lock);
-    if (!is_ready)
-        return cpprof__web_say(call, 503, "the profile is still being read");
     return cpprof__web_view(call, name);
 }
 

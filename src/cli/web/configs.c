@@ -84,15 +84,15 @@ put_setting(struct cpprof__buffer *out, const struct cpprof__flag *setting,
            strspn(value, "+-.0123456789e") == strlen(value);
 }
 
-static bool
-is_saved(const char *name)
+/* In `saved`; N_SAVED: it is not there. */
+static size_t
+index_of(const char *name)
 {
-    size_t i;
+    size_t i = 0;
 
-    for (i = 0; i < N_SAVED; i++)
-        if (strcmp(saved[i], name) == 0)
-            return true;
-    return strcmp(name, "name") == 0;
+    while (i < N_SAVED && strcmp(saved[i], name) != 0)
+        i++;
+    return i;
 }
 
 /* Members of an old config that nobody here knows. */
@@ -107,7 +107,7 @@ put_unknown(struct cpprof__buffer *out, struct cpprof__configs_part old)
     while (old.at && cpprof__json_next(&json, '{', &n)) {
         key = cpprof__json_name(&json);
         cpprof__json_skip(&json, &from);
-        if (key && !is_saved(key)) {
+        if (key && index_of(key) == N_SAVED && strcmp(key, "name") != 0) {
             put(out, ",\n      ");
             put_text(out, key);
             put(out, ": ");
@@ -178,34 +178,33 @@ cpprof__web_edit_config(struct cpprof__web_call *call, bool removes)
     return status;
 }
 
-/* The value of a setting in a config, as text; NULL: out of memory. */
-static char *
-value_in(struct cpprof__configs_part config, const struct cpprof__flag *setting)
+/* The values in a config as texts, in the order of `saved`; NULL: none. */
+static void
+read_values(struct cpprof__configs_part config, char *values[N_SAVED])
 {
     struct cpprof__json json = {config.at, config.end, false};
-    char *value = strdup(is_text(setting)     ? ""
-                         : is_number(setting) ? "0"
-                                              : "false"),
-         *key;
+    const struct cpprof__flag *setting;
     const char *from;
-    size_t n = 0;
+    size_t n = 0, i;
+    char *key;
 
-    while (value && cpprof__json_next(&json, '{', &n)) {
+    while (cpprof__json_next(&json, '{', &n)) {
         key = cpprof__json_name(&json);
-        if (!key || strcmp(key, setting->name) != 0 ||
-            (cpprof__json_peek(&json) == '"') != is_text(setting)) {
-            cpprof__json_skip(&json, &from);
-        } else if (is_text(setting)) {
-            free(value);
-            value = cpprof__json_string(&json);
-        } else {
-            free(value);
-            cpprof__json_skip(&json, &from);
-            value = strndup(from, (size_t)(json.at - from));
-        }
+        i = key ? index_of(key) : N_SAVED;
         free(key);
+        setting = i < N_SAVED ? cpprof__setting_find(saved[i]) : NULL;
+        if (!setting || (cpprof__json_peek(&json) == '"') != is_text(setting)) {
+            cpprof__json_skip(&json, &from);
+            continue;
+        }
+        free(values[i]);
+        if (is_text(setting)) {
+            values[i] = cpprof__json_string(&json);
+        } else {
+            cpprof__json_skip(&json, &from);
+            values[i] = strndup(from, (size_t)(json.at - from));
+        }
     }
-    return value;
 }
 
 /* The value as that of a parameter: nothing for the default, and a letter for a
@@ -232,23 +231,27 @@ static void
 put_entry(struct cpprof__buffer *out, const struct cpprof__config *config)
 {
     const char *comma = "", *parameter;
+    char *values[N_SAVED] = {NULL};
     size_t i;
 
+    read_values(config->part, values);
     put(out, "{\"name\":");
     put_text(out, config->name);
     put(out, ",\"parameters\":{");
     for (i = 0; i < N_SAVED; i++) {
         const struct cpprof__flag *setting = cpprof__setting_find(saved[i]);
-        char *value = value_in(config->part, setting);
 
-        parameter = value ? as_parameter(setting, value) : "";
+        parameter = as_parameter(setting, values[i]            ? values[i]
+                                          : is_text(setting)   ? ""
+                                          : is_number(setting) ? "0"
+                                                               : "false");
         if (*parameter) {
             cpprof__buffer_printf(out, "%s\"%s\":", comma,
                                   cpprof__web_parameter(saved[i]));
             put_text(out, parameter);
             comma = ",";
         }
-        free(value);
+        free(values[i]);
     }
     put(out, "}}");
 }

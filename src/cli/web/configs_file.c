@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 /* A file that is larger is none of settings. */
-#define MOST_BYTES (1 << 20)
+#define MOST_BYTES (16 << 20)
 
 /* ---------------------------------------------------------------- file ---- */
 
@@ -80,7 +80,7 @@ read_text(const char *path, struct cpprof__configs *c,
                ? CPPROF_OK
                : cpprof__fail(error, CPPROF_LIMIT, 0,
                               "could not read settings: %s is larger than "
-                              "1 MB",
+                              "16 MB",
                               path);
 }
 
@@ -312,6 +312,9 @@ change(const struct cpprof__configs *c, const char *name,
     put(out, cut.part.end, c->text + c->n_text);
     if (status == CPPROF_OK && out->failed)
         status = cpprof__fail_nomem(error);
+    if (status == CPPROF_OK && out->n > MOST_BYTES)
+        status = cpprof__fail(error, CPPROF_LIMIT, 0,
+                              "the settings would be larger than 16 MB");
     return status;
 }
 

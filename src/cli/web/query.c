@@ -161,11 +161,14 @@ cpprof__web_query(const struct cpprof__web_call *call,
                   char reason[CPPROF__SETTING_TEXT])
 {
     const char *query = call->request->query ? call->request->query : "";
+    const struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
     char *part, *next, *value;
     bool ok = true;
 
     memset(q, 0, sizeof *q);
     q->settings.report = call->web->flags;
+    if (call->is_whole)
+        q->settings.report.options = defaults;
     q->text = next = strdup(query);
     snprintf(reason, CPPROF__SETTING_TEXT, "out of memory");
     ok = q->text;

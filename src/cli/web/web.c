@@ -29,6 +29,10 @@
  * all that is said. */
 #define ANNOUNCE_MS 300
 
+/* Tunable. A page that waits asks this often at least, even behind others; so
+ * it learns why there is no profile before the command ends. */
+#define FAREWELL_MS 1500
+
 static struct cpprof__web web = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                  .changed = PTHREAD_COND_INITIALIZER};
 
@@ -210,10 +214,25 @@ static struct {
     char url[384];
 } work;
 
+/* A moment in so many milliseconds, as conditions want it. */
+static struct timespec
+moment_in(long ms)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += ms % 1000 * 1000000;
+    t.tv_sec += ms / 1000 + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
 static void *
 read_profile(void *arg)
 {
     struct pprof_profile *p = work.read(work.ctx);
+    struct timespec until;
+    int failed = 0;
 
     (void)arg;
     cpprof__progress_end();
@@ -221,6 +240,9 @@ read_profile(void *arg)
     web.profile = p;
     web.has_failed = !p;
     pthread_cond_broadcast(&web.changed);
+    until = moment_in(FAREWELL_MS);
+    while (!p && web.has_page && !web.page_knows && !failed)
+        failed = pthread_cond_timedwait(&web.changed, &web.lock, &until);
     pthread_mutex_unlock(&web.lock);
     if (!p)
         kill(getpid(), SIGUSR1); /* the first thread waits for it */
@@ -231,14 +253,10 @@ read_profile(void *arg)
 static bool
 wait_for_profile(void)
 {
-    struct timespec until;
+    struct timespec until = moment_in(ANNOUNCE_MS);
     int failed = 0;
     bool ok;
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ANNOUNCE_MS * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&web.lock);
     while (!web.profile && !web.has_failed && !failed)
         failed = pthread_cond_timedwait(&web.changed, &web.lock, &until);

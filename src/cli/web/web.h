@@ -37,6 +37,7 @@ struct cpprof__web {
     pthread_cond_t changed;
     struct pprof_profile *profile; /* NULL: it is still being read */
     bool has_failed;               /* there will be none */
+    bool has_page, page_knows;     /* one waits for it, and was told why not */
     unsigned n_children;           /* views that are being made */
     bool ends;                     /* no view is wanted any more */
 };
@@ -47,6 +48,7 @@ struct cpprof__web_call {
     const struct cpprof_http_request *request;
     const struct cpprof_http_response *response;
     const char *path; /* "/ui/top" */
+    bool is_whole;    /* the profile without filters of the command line */
 };
 
 /* ------------------------------------------------------ answer.c ------- */

@@ -13,6 +13,7 @@
 #include "http/server/server.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -31,17 +32,19 @@ read_body(void *request, uint64_t at, char *to, size_t n);
 static int
 add_header(struct MHD_Response *response, const struct cpprof_http_header *h)
 {
-    char value[1024];
-    const char *from = h->value;
+    char *value = strdup(h->value);
+    const char *from = value;
     size_t n = 0;
+    bool ok;
 
-    for (; *from && n + 1 < sizeof value; from++)
+    for (; value && *from; from++)
         if ((unsigned char)*from >= ' ' && *from != 127)
             value[n++] = *from;
-    value[n] = 0;
-    return *from || MHD_add_response_header(response, h->name, value) == MHD_NO
-               ? EMSGSIZE
-               : 0;
+    if (value)
+        value[n] = 0;
+    ok = value && MHD_add_response_header(response, h->name, value) == MHD_YES;
+    free(value);
+    return ok ? 0 : ENOMEM;
 }
 
 static struct MHD_Response *

@@ -582,6 +582,7 @@ async function begin() {
     for (;;) {
       state.start = await (await get('api/status', 'status')).json();
       if (state.start.ready) break;
+      if (state.start.failed) throw new Refused(shown(state.start.failed));
       main.replaceChildren(note(shown(state.start.progress || 'reading ' +
         state.start.sources.join(', ')) + ' ...' + (state.start.seconds > 1 ?
         ' ' + state.start.seconds + ' s' : '')));
