@@ -380,7 +380,6 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
     const uintptr_t span = stack_span(w->view);
     const uint32_t generation = w->generation;
     struct cpprof__cursor at = w->at;
-    const size_t n_before = n;
     struct cpprof__packed_row r = *row;
     bool have_row = r.how_cfa != CPPROF__ROW_MISSING;
 
@@ -420,9 +419,9 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
         at.fp = r.how_cfa & CPPROF__ROW_FP_SAVED ? fp : at.fp;
         at.ra = ra;
         at.interrupted = false;
+        at.by_jump = false;
         pcs[n++] = ra - 1;
     }
-    at.by_jump &= n == n_before;
     w->at = at;
     *row = r;
     return n;

@@ -10,28 +10,30 @@
 
 #define BIT(reg) (1ull << (reg))
 
-static struct cpprof__cursor
-base_cursor(const struct cpprof__walk *w)
+/* One after the other: a whole one on the stack is 32 bytes more for a walk. */
+static void
+set_cursor(const struct cpprof__walk *w, struct cpprof__cursor *at)
 {
     const struct cpprof__regs *r = w->base;
 
-    return (struct cpprof__cursor){
-        .ra = r->pc + w->base_interrupted,
-        .sp = r->sp,
-        .fp = r->known & BIT(CPPROF__REG_FP) ? r->fp : 0,
-        .interrupted = w->base_interrupted,
-        .sp_guessed = !(r->known & BIT(CPPROF__REG_SP))};
+    at->ra = r->pc + w->base_interrupted;
+    at->sp = r->sp;
+    at->fp = r->known & BIT(CPPROF__REG_FP) ? r->fp : 0;
+    at->interrupted = w->base_interrupted;
+    at->sp_guessed = !(r->known & BIT(CPPROF__REG_SP));
+    at->by_jump = false;
 }
 
 /* The step of base where there is no call-frame information. */
 static __attribute__((noinline)) enum cpprof__step
 guess_base(struct cpprof__walk *w)
 {
-    struct cpprof__cursor at = base_cursor(w);
+    struct cpprof__cursor at;
     struct cpprof__regs *r = w->base;
     uintptr_t link = 0;
     enum cpprof__step result;
 
+    set_cursor(w, &at);
 #if CPPROF__REG_LINK >= 0
     if (at.interrupted)
         link = cpprof__strip_return_address(r->r[CPPROF__REG_LINK]);
@@ -121,7 +123,7 @@ step_base(struct cpprof__walk *w, bool *in_signal)
 static void
 go_on_from_base(struct cpprof__walk *w)
 {
-    w->at = base_cursor(w);
+    set_cursor(w, &w->at);
 }
 
 enum cpprof__step
