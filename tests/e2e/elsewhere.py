@@ -9,6 +9,7 @@ import http.server
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -311,6 +312,28 @@ def debuginfod():
         check("debuginfod: %s: given up, and told" % name,
               "work+0x" in out and "nothing more is asked for" in err and
               time.monotonic() - begin < 10, err, time.monotonic() - begin)
+
+    # An id as Go writes it, of a program that is not here.
+    with gzip.open("p.pb.gz") as file, gzip.open("odd.pb.gz", "wb") as odd:
+        odd.write(file.read().replace(build_id("keep/work").encode(),
+                                      b"Ab3_/x-y" * 5))
+    serve(debuginfo=debug)
+    out, err = top("-debuginfod=" + url, "odd.pb.gz", "p.pb.gz", **cache())
+    check("debuginfod: an id that is none: the others are asked for",
+          " churn" in out and "nothing more" not in err, out, err)
+
+    serve(debuginfo=30.0)
+    child = subprocess.Popen(
+        [cpprof, "record", "-debuginfod=" + url, "-o", "i.pb.gz", "--",
+         "run/work"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env=dict(os.environ, **cache()))
+    while not Server.asked and child.poll() is None:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    err = child.communicate()[1].decode()
+    check("record: Ctrl-C ends the asking, and the profile is there",
+          child.returncode == 0 and "interrupted" in err and
+          "work+0x" in raw("i.pb.gz"), child.returncode, err)
 
     serve(debuginfo=debug)
     environment = "/proc/self/environ"

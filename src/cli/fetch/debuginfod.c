@@ -3,7 +3,8 @@
  * libdebuginfod asks all servers at once, checks its cache first, and remembers
  * for ten minutes what nobody had. What it does not do is give up early: it
  * waits 90 s for each file. Here a server has STALL_S for the first byte and
- * between two, and one that is too slow once is not asked again.
+ * between two, and one that is too slow once is not asked again. Ctrl-C ends
+ * the asking, not the command: a recording goes on without these names.
  */
 #include "cli/fetch/debuginfod.h"
 
@@ -11,8 +12,11 @@
 #include "cli/messages.h"
 #include "cli/terminal.h"
 
+#include <cpprof/object.h>
+
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +49,7 @@ static struct {
     uint64_t heard_ns; /* when the last did */
     uint64_t stall_ns; /* the most since then */
     bool is_late;
+    volatile sig_atomic_t is_interrupted;
 } debuginfod;
 
 bool
@@ -71,23 +76,25 @@ cpprof__debuginfod_is_on(void)
     return debuginfod.is_on;
 }
 
-/* Called some times a second and whenever bytes came. What is known before the
- * size is no number of bytes. Not 0: give up. */
+/* Called some times a second and whenever bytes came. Before the first byte
+ * n_bytes counts the calls, and n_all is 0 until the size is known, which a
+ * server may leave out. Not 0: give up. */
 static int
 note_progress(struct client *client, long n_bytes, long n_all)
 {
     uint64_t now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    long n_before = debuginfod.n_bytes;
 
     (void)client;
-    if (n_all > 0 && n_bytes != debuginfod.n_bytes) {
-        debuginfod.n_bytes = n_bytes;
+    debuginfod.n_bytes = n_bytes;
+    if (n_bytes > n_before + 1) {
         debuginfod.heard_ns = now_ns;
         cpprof__progress("fetching debug information of %.8s, %.1f of %.1f MB",
                          debuginfod.build_id, (double)n_bytes * 1e-6,
-                         (double)n_all * 1e-6);
+                         (double)(n_all > 0 ? n_all : n_bytes) * 1e-6);
     }
     debuginfod.is_late = now_ns - debuginfod.heard_ns > debuginfod.stall_ns;
-    return debuginfod.is_late;
+    return debuginfod.is_late || debuginfod.is_interrupted;
 }
 
 /* Stays loaded: the TLS library below it gives nothing back when unloaded. */
@@ -145,12 +152,48 @@ note_failure(int error)
 
     debuginfod.is_late |=
         now_ns - debuginfod.heard_ns >= debuginfod.stall_ns / 10 * 9;
-    if (error == ENOENT && !debuginfod.is_late)
+    if (error == ENOENT && !debuginfod.is_late && !debuginfod.is_interrupted)
         return;
     debuginfod.is_on = false;
     cpprof__cli_warn("debuginfod: %s: %s; nothing more is asked for",
                      getenv(URLS),
-                     debuginfod.is_late ? "no answer" : strerror(error));
+                     debuginfod.is_interrupted ? "interrupted"
+                     : debuginfod.is_late      ? "no answer"
+                                               : strerror(error));
+}
+
+/* Profiles of others have ids that are none: of Go, of perf, of whoever wrote
+ * them. The library refuses these as it refuses a URL. */
+static bool
+is_build_id(const char *id)
+{
+    size_t n = strspn(id, "0123456789abcdef");
+
+    return n >= 2 && n % 2 == 0 && !id[n] && n < CPPROF_BUILD_ID_MAX;
+}
+
+static void
+on_interrupt(int signal)
+{
+    (void)signal;
+    debuginfod.is_interrupted = true;
+}
+
+/* Ask for one file. Whoever ignores Ctrl-C goes on to ignore it. */
+static int
+ask(enum pprof_wanted_file what, const char *build_id, char **found)
+{
+    struct sigaction action = {.sa_handler = on_interrupt}, before;
+    find *find_it = what == PPROF_WANTED_BINARY ? debuginfod.find_executable
+                                                : debuginfod.find_debuginfo;
+    int fd;
+
+    sigaction(SIGINT, NULL, &before);
+    if (before.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL);
+    fd = find_it(debuginfod.client, (const unsigned char *)build_id, 0, found);
+    sigaction(SIGINT, &before, NULL);
+    return fd;
 }
 
 bool
@@ -162,16 +205,14 @@ cpprof__debuginfod_fetch(void *ctx, enum pprof_wanted_file what,
     int fd;
 
     (void)ctx;
-    if (!is_ready())
+    if (!is_build_id(build_id) || !is_ready())
         return false;
     debuginfod.build_id = build_id;
     debuginfod.n_bytes = 0;
     debuginfod.heard_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     debuginfod.is_late = false;
     cpprof__progress("asking debuginfod for %.8s", build_id);
-    fd = (what == PPROF_WANTED_BINARY ? debuginfod.find_executable
-                                      : debuginfod.find_debuginfo)(
-        debuginfod.client, (const unsigned char *)build_id, 0, &found);
+    fd = ask(what, build_id, &found);
     cpprof__progress("reading debug information");
     if (fd < 0) {
         note_failure(-fd);
