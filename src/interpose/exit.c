@@ -55,6 +55,9 @@ end_parts(bool in_haste)
     bool has = false;
     unsigned i;
 
+    /* It would be killed here. What libc writes out after us, it may. */
+    if (cpprof__in_strict_seccomp())
+        return false;
     for (i = 0; i < cpprof__n_parts; i++)
         if (cpprof__parts[i].end)
             cpprof__parts[i].end();

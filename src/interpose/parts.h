@@ -50,6 +50,11 @@ cpprof__at_quick_exit(void);
 bool
 cpprof__in_thread_creation(void);
 
+/* signals.c: is the caller's thread killed for system calls of ours? Safety:
+ * AS. */
+bool
+cpprof__in_strict_seccomp(void);
+
 /*
  * credentials.c: no thread of ours is there from begin to end, and all signals
  * are blocked in the caller. The end returns `result`, and leaves errno.

@@ -7,7 +7,8 @@
  * program without a handler. So threads get timers before. An alternate stack
  * on which it makes coroutines: threads/action.h. Strict seccomp, under which a
  * thread is killed for any system call but read, write, exit and sigreturn: our
- * signal is blocked there, for good, and hooks see an exempt thread.
+ * signal is blocked there, for good, hooks see an exempt thread, and its exit()
+ * writes nothing.
  *
  * Source: fcntl(2), F_SETSIG; sigaltstack(2); seccomp(2).
  */
@@ -18,12 +19,14 @@
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/action.h"
 #include "collect/threads/threads.h"
+#include "interpose/parts.h"
 #include "interpose/take_over.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -101,6 +104,14 @@ sigaltstack_on(const stack_t *stack, stack_t *old)
     va_end(list)
 #define WORDS words[0], words[1], words[2], words[3]
 
+static __thread bool is_strict;
+
+bool
+cpprof__in_strict_seccomp(void)
+{
+    return is_strict;
+}
+
 HOOK(prctl, NULL)
 
 CPPROF_API int
@@ -140,10 +151,12 @@ prctl_on(int option, ...)
     errno = saved_errno;
     result = cpprof__real(prctl)(option, WORDS);
     saved_errno = errno;
-    if (result)
+    if (result) {
         change_own_signal(SIG_UNBLOCK);
-    else
+    } else {
         cpprof__hook_self.exempt++;
+        is_strict = true;
+    }
     errno = saved_errno;
     return result;
 }

@@ -144,12 +144,13 @@ static void
 take_destructors(const struct module *m)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    ElfW(Dyn) *n_bytes = entry(m, DT_FINI_ARRAYSZ);
-    uintptr_t at = (uintptr_t)n_bytes & -page;
+    ElfW(Dyn) *size = entry(m, DT_FINI_ARRAYSZ);
+    /* Its other half may be in the page before. */
+    uintptr_t at = size ? (uintptr_t)&size->d_un.d_val & -page : 0;
 
-    if (!n_bytes || mprotect((void *)at, page, PROT_READ | PROT_WRITE))
+    if (!size || mprotect((void *)at, page, PROT_READ | PROT_WRITE))
         return;
-    n_bytes->d_un.d_val = 0;
+    size->d_un.d_val = 0;
     if (at >= m->guarded_lo && at < m->guarded_hi)
         mprotect((void *)at, page, PROT_READ);
 }

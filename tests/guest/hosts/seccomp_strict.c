@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* guest: 3. A thread under strict seccomp, which may read, write and exit, is
- * killed for no system call of ours. */
+ * killed for no system call of ours, and exit() writes out what was printed. */
 #include "host.h"
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -59,6 +59,13 @@ main(void)
     }
     EXPECT(status_of(pid) == 5, "the confined child ended otherwise");
     EXPECT(read(done[0], &byte, 1) == 1 && byte == 'x', "it did not write");
+    pid = fork();
+    if (pid == 0) {
+        printf("written out by exit()\n");
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+        exit(5);
+    }
+    EXPECT(status_of(pid) == 256 + SIGKILL, "exit() under strict seccomp");
     pthread_create(&thread, NULL, confined_thread, NULL);
     EXPECT(read(done[0], &byte, 1) == 1 && byte == 'x', "a thread did not");
     EXPECT(pthread_join(thread, NULL) == 0, "join");
