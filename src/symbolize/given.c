@@ -48,12 +48,14 @@ const char *
 cpprof__given_for(const struct cpprof__given *given, size_t n,
                   const struct pprof_profile *p, size_t mapping)
 {
+    const struct cpprof__given *found = NULL;
     size_t i;
 
     for (i = 0; i < n; i++)
-        if (is_for(&given[i], p, &p->mappings.at[mapping]))
-            return given[i].path;
-    return NULL;
+        if (is_for(&given[i], p, &p->mappings.at[mapping]) &&
+            (!found || given[i].n_symbols > found->n_symbols))
+            found = &given[i];
+    return found ? found->path : NULL;
 }
 
 /* Refuse what is of no mapping, with what the one of its name has instead. */
@@ -93,6 +95,7 @@ read_one(struct cpprof__given *given, const char *path,
     if (status != CPPROF_OK)
         return status;
     given->path = path;
+    given->n_symbols = cpprof__image_symbol_bytes(path);
     memcpy(given->build_id, image.build_id, sizeof given->build_id);
     cpprof__image_close(&image);
     return check(given, p, error);

@@ -11,6 +11,7 @@
 struct cpprof__given {
     const char *path;
     char build_id[CPPROF_BUILD_ID_MAX]; /* "": none */
+    uint64_t n_symbols;                 /* their bytes */
 };
 
 /*
@@ -24,7 +25,8 @@ cpprof__given_read(const struct pprof_profile *p,
                    const struct pprof_symbolize_options *options,
                    struct cpprof__given **given, struct cpprof_error *error);
 
-/* The path of the one of n that is for a mapping; NULL: none is. */
+/* The path of the one of n that is for a mapping, of several the one with most
+ * symbols; NULL: none is. */
 const char *
 cpprof__given_for(const struct cpprof__given *given, size_t n,
                   const struct pprof_profile *p, size_t mapping);

@@ -158,3 +158,46 @@ cpprof__image_close(struct cpprof__image *image)
     free(image->loads);
     memset(image, 0, sizeof *image);
 }
+
+/* Sections that are not loaded: .symtab, .debug_info and their like. */
+static uint64_t
+symbol_bytes(struct file *file)
+{
+    uint8_t head[sizeof(Elf64_Ehdr)], section[sizeof(Elf64_Shdr)];
+    uint64_t at, n, sum = 0;
+
+    if (!cpprof__elf_read(&file->reader, 0, head, EI_NIDENT) ||
+        memcmp(head, ELFMAG, SELFMAG) != 0)
+        return 0;
+    file->reader.is_64 = head[EI_CLASS] == ELFCLASS64;
+    file->reader.is_big_endian = head[EI_DATA] == ELFDATA2MSB;
+    if (!cpprof__elf_read(&file->reader, 0, head,
+                          CPPROF__ELF_BYTES(&file->reader, Ehdr)))
+        return 0;
+    at = FIELD(file, head, Ehdr, e_shoff);
+    for (n = FIELD(file, head, Ehdr, e_shnum);
+         n > 0 && cpprof__elf_read(&file->reader, at, section,
+                                   CPPROF__ELF_BYTES(&file->reader, Shdr));
+         n--, at += FIELD(file, head, Ehdr, e_shentsize))
+        if (!(FIELD(file, section, Shdr, sh_flags) & SHF_ALLOC) &&
+            FIELD(file, section, Shdr, sh_type) != SHT_NOBITS)
+            sum += FIELD(file, section, Shdr, sh_size);
+    return sum;
+}
+
+uint64_t
+cpprof__image_symbol_bytes(const char *path)
+{
+    struct file file = {.fd = -1, .path = path};
+    struct cpprof__elf_source source = {cpprof__elf_read_file, &file.fd, 0};
+    struct cpprof_error none;
+    uint64_t n = 0;
+
+    if (open_regular(&file, &none) != CPPROF_OK)
+        return 0;
+    file.reader =
+        (struct cpprof__elf_reader){.source = &source, .n_reads = READS_MAX};
+    n = symbol_bytes(&file);
+    close(file.fd);
+    return n;
+}

@@ -51,6 +51,11 @@ cpprof__image_open(struct cpprof__image *image, const char *path,
 void
 cpprof__image_close(struct cpprof__image *image);
 
+/* How many bytes of the file at path are for nobody but who looks for names and
+ * lines? 0 where it cannot be read. */
+uint64_t
+cpprof__image_symbol_bytes(const char *path);
+
 /* Could an image have been at that range at all? CPPROF_BAD_DATA if not. */
 enum cpprof_status
 cpprof__image_fits(const struct cpprof__image *image, const char *path,

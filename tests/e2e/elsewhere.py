@@ -119,6 +119,11 @@ def symbolize():
     text = raw("debug.pb.gz")
     check("symbolize: by a debug file", re.search(r"mix .*work\.c:\d+", text),
           text)
+    run("symbolize", "-binary=run/work", "-binary=work.debug",
+        "-o=both.pb.gz", "p.pb.gz")
+    text = raw("both.pb.gz")
+    check("symbolize: of a stripped binary and its debug file, by the latter",
+          re.search(r"mix .*work\.c:\d+", text), text)
     status, out, err = run("symbolize", "-binary=other", "-o=no.pb.gz",
                            "p.pb.gz")
     check("another build: refused in one line",
