@@ -14,6 +14,9 @@
 #define CPPROF__HTTP_ABI    3
 #define CPPROF__HTTP_SYMBOL "cpprof__http_server"
 
+/* In the flags of a request from this server: its client reads gzip. */
+#define CPPROF__HTTP_TAKES_GZIP 0x80000000u
+
 /* What the server needs of the library; lives for ever. */
 struct cpprof__http_host {
     uint32_t abi; /* CPPROF__HTTP_ABI */

@@ -126,8 +126,13 @@ def test_paths(s):
            headers["X-Content-Type-Options"] == "nosniff" and
            headers["Cross-Origin-Resource-Policy"] == "same-origin")
     files = re.findall(rb'(?:src|href)="(assets/[^"]+)"', page)
-    packed = sum(len(s.ask(s.prefix + "/ui/" + name.decode())[2])
+    packed = sum(len(s.ask(s.prefix + "/ui/" + name.decode(),
+                           headers={"Accept-Encoding": "gzip"})[2])
                  for name in files)
+    status, headers, text = s.ask("/ui/" + files[-1].decode())
+    tap.ok("who does not ask for gzip gets none", "Content-Encoding" not in
+           headers and int(headers["Content-Length"]) == len(text) and
+           text.startswith(b"// SPDX"), headers)
     sizes = [len(s.get("/ui/" + name.decode())) for name in files]
     tap.ok("every file of it is there", len(sizes) >= 5 and min(sizes) > 500,
            files, sizes)

@@ -111,6 +111,19 @@ what_changes_something_comes_from_a_page_of_ours(void **state)
     assert_false(cpprof__http_is_same_origin(NULL, NULL, host));
 }
 
+static void
+gzip_is_for_those_who_list_it(void **state)
+{
+    (void)state;
+    assert_true(cpprof__http_takes_gzip("gzip"));
+    assert_true(cpprof__http_takes_gzip("br;q=1 , GZIP ; q=0.001"));
+    assert_false(cpprof__http_takes_gzip(NULL));
+    assert_false(cpprof__http_takes_gzip(""));
+    assert_false(cpprof__http_takes_gzip("identity"));
+    assert_false(cpprof__http_takes_gzip("gzip;q=0.000, br"));
+    assert_false(cpprof__http_takes_gzip("gzipped, x-gzip,"));
+}
+
 /* Is its user told for a connection that is there, and not for a closed one? */
 static void
 ask_whose(const char *text,
@@ -274,6 +287,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gzip_is_for_those_who_list_it),
         cmocka_unit_test(only_the_token_itself_is_the_token),
         cmocka_unit_test(a_name_that_is_no_address_is_not_here),
         cmocka_unit_test(another_site_gets_pages_and_no_data),

@@ -12,6 +12,7 @@
 #include "cli/messages.h"
 #include "cli/terminal.h"
 #include "page/web/page.h"
+#include "profile/gunzip.h"
 #include "report/flame/stacks.h"
 
 #include <stdio.h>
@@ -27,6 +28,9 @@
 #define HTML      "text/html; charset=utf-8"
 #define PLAIN     "text/plain; charset=utf-8"
 #define N_HEADERS 8
+
+/* Bytes of the largest file of the page, and more. */
+#define MOST_FILE (1 << 20)
 
 enum cpprof_status
 cpprof__web_send(struct cpprof__web_call *call, int status, const char *type,
@@ -160,13 +164,22 @@ send_file(struct cpprof__web_call *call, const char *name)
 {
     const struct cpprof_http_header packed = {"Content-Encoding", "gzip"};
     const struct cpprof__page_file *file = cpprof__web_files;
+    struct cpprof__buffer plain = {0};
+    enum cpprof_status status;
 
     while (file->name && strcmp(file->name, name) != 0)
         file++;
     if (!file->name)
         return cpprof__web_say(call, 404, "no such file");
-    return cpprof__web_send(call, 200, file->type, &packed, file->data,
-                            file->n);
+    if (call->request->flags & CPPROF__HTTP_TAKES_GZIP)
+        return cpprof__web_send(call, 200, file->type, &packed, file->data,
+                                file->n);
+    status = cpprof__gunzip(&plain, file->data, file->n, MOST_FILE, NULL);
+    status = status == CPPROF_OK ? cpprof__web_send(call, 200, file->type, NULL,
+                                                    plain.data, plain.n)
+                                 : cpprof__web_say(call, 500, "out of memory");
+    cpprof__buffer_free(&plain);
+    return status;
 }
 
 static enum cpprof_status

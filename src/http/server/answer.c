@@ -167,7 +167,8 @@ handle(struct cpprof__http_request *r)
         .content_type = r->content_type,
         .body = r->body,
         .n_body = r->n_body,
-        .flags = options->flags & ~CPPROF_HTTP_INSECURE,
+        .flags = (options->flags & ~CPPROF_HTTP_INSECURE) |
+                 (r->takes_gzip ? CPPROF__HTTP_TAKES_GZIP : 0),
         .max_seconds = options->max_seconds,
         .max_captures = options->max_captures,
         .wait = wait_or_left,

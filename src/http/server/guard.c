@@ -138,6 +138,35 @@ cpprof__http_is_same_origin(const char *fetch_site, const char *origin,
     return slashes && host && !strcasecmp(slashes + 3, host);
 }
 
+/* ";q=0", ";q=0.000": not at all. */
+static bool
+is_refused(const char *weight)
+{
+    weight += strspn(weight, " \t");
+    if (*weight != ';')
+        return false;
+    weight += 1 + strspn(weight + 1, " \t");
+    if (strncasecmp(weight, "q=", 2) != 0)
+        return false;
+    weight += 2 + strspn(weight + 2, "0.");
+    return !(*weight >= '1' && *weight <= '9');
+}
+
+bool
+cpprof__http_takes_gzip(const char *accept_encoding)
+{
+    const char *word = accept_encoding ? accept_encoding : "";
+    size_t n;
+
+    for (; *word; word += strcspn(word, ",")) {
+        word += strspn(word, ", \t");
+        n = strcspn(word, ",; \t");
+        if (n == 4 && strncasecmp(word, "gzip", 4) == 0)
+            return !is_refused(word + n);
+    }
+    return false;
+}
+
 static bool
 is_localhost(const char *name)
 {

@@ -41,6 +41,11 @@ cpprof__http_host_is_here(const char *host);
 bool
 cpprof__http_site_may_ask(const char *fetch_site, const char *path);
 
+/* Does an "Accept-Encoding" header list gzip? Whoever sends none takes anything
+ * by RFC 9110 (12.5.3), but curl then prints what it gets: false. */
+bool
+cpprof__http_takes_gzip(const char *accept_encoding);
+
 /* Does a page of this server ask, by its "Sec-Fetch-Site" header, or without
  * one by an "Origin" that is the host? Each NULL: no such header. */
 bool

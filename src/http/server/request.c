@@ -165,7 +165,7 @@ struct headers {
     const char *content_type;
     const char *content_length;
     const char *transfer_encoding;
-    bool are_doubtful;
+    bool are_doubtful, take_gzip;
 };
 
 static enum MHD_Result
@@ -191,6 +191,8 @@ note_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t n_name,
     (void)n_name;
     (void)n_value;
     value = value ? value : "";
+    if (strcasecmp(name, "Accept-Encoding") == 0)
+        h->take_gzip |= cpprof__http_takes_gzip(value);
     for (i = 0; i < sizeof once / sizeof *once; i++) {
         if (strcasecmp(name, once[i].name))
             continue;
@@ -288,6 +290,7 @@ take_head(struct cpprof__http_request *r, const char *method,
         status = find_denial(r, &h, method, &why);
     if (status)
         return refuse(r, status, why);
+    r->takes_gzip = h.take_gzip;
     r->method = strdup(method);
     if (h.content_type)
         r->content_type = strdup(h.content_type);

@@ -103,6 +103,7 @@ struct cpprof__http_request {
     char *method;
     char *content_type; /* or NULL */
     bool has_version_0; /* HTTP/1.0 */
+    bool takes_gzip;
     char *body;
     size_t n_body, body_room;
     bool is_checked; /* its head was */
