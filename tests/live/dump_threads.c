@@ -375,6 +375,7 @@ who_runs_is_waited_for(void)
 {
     pthread_t threads[30];
     uint64_t begin;
+    int64_t n;
     int i;
 
     for (i = 0; i < 30; i++)
@@ -383,7 +384,10 @@ who_runs_is_waited_for(void)
     free(dump_text("goroutine", 2));
     check_at_most((double)(wall_ns() - begin) / 1e9, 10,
                   "a_dump_of_many_that_run_has_an_end");
-    check_equal(count_now("goroutine", "busy"), 30, "with_all_of_them");
+    /* Each answers when it has a processor, for which it may wait too long. */
+    for (i = 0, n = 0; i < 5 && n != 30; i++)
+        n = count_now("goroutine", "busy");
+    check_equal(n, 30, "with_all_of_them");
     atomic_store(&is_idle, true);
     for (i = 0; i < 30; i++)
         pthread_join(threads[i], NULL);

@@ -211,8 +211,10 @@ static void
 sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
        const void *context)
 {
+    /* The slot may be given up meanwhile: its tid is 0 then. */
     const struct cpprof__ring_head head = {cpprof__sampler_weight(weight), 0,
-                                           t->tid, cpprof__sampler_labels()};
+                                           load_relaxed(&t->tid),
+                                           cpprof__sampler_labels()};
     struct cpprof__regs regs;
     enum cpprof__unwind_end end;
     uintptr_t lo, hi, page;
