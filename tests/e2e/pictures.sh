@@ -138,6 +138,19 @@ names_stay_text()
     done
 }
 
+# XML has no characters for some.
+svg_is_xml()
+{
+    make_profile_of $'a\x01\x1b\x7f\t\xef\xbf\xbe\xef\xbf\xbf\xef\xbf\xbdz' \
+        control.pb || return 1
+    run "$cpprof" -svg -symbolize=none control.pb
+    same "$status" 0 && python3 - <<'PY'
+import xml.dom.minidom
+text = xml.dom.minidom.parse("out").documentElement.toxml()
+assert "a??\x7f\t\ufffd\ufffd\ufffdz" in text, text
+PY
+}
+
 # Graphviz crashes at some, and needs seconds for others.
 long_texts_are_cut()
 {
@@ -186,6 +199,7 @@ check "a name is one line of callgrind" callgrind_lines_stay_lines
 
 if command -v dot >/dev/null; then
     check "names and labels of a profile stay text" names_stay_text
+    check "names of any character are XML" svg_is_xml
     check "long names and labels are cut" long_texts_are_cut
     check "svg is one document with a group to move" svg_can_be_moved
     check "png is a PNG" picture_begins_with png $'\x89PNG'

@@ -211,6 +211,22 @@ write_picture(const char *svg, size_t n, const struct cpprof_writer *to)
     return failure ? failure : put(to, last, (size_t)(end - last));
 }
 
+/* A name may have characters that XML has not, and dot writes them as they are:
+ * those below a blank, U+FFFE, U+FFFF, and halves of pairs. */
+static void
+make_xml(struct cpprof__buffer *svg)
+{
+    static const uint8_t replacement[] = {0xef, 0xbf, 0xbd}; /* U+FFFD */
+    uint8_t *p = svg->data, *end = p + svg->n;
+
+    for (; p < end; p++)
+        if (*p < ' ' && *p != '\t' && *p != '\n' && *p != '\r')
+            *p = '?';
+        else if (end - p >= 3 && ((*p == 0xef && p[1] == 0xbf && p[2] > 0xbd) ||
+                                  (*p == 0xed && p[1] >= 0xa0)))
+            memcpy(p, replacement, sizeof replacement);
+}
+
 enum cpprof_status
 cpprof__draw(struct pprof_profile *profile,
              const struct pprof_report_options *options, const char *type,
@@ -222,6 +238,8 @@ cpprof__draw(struct pprof_profile *profile,
 
     if (status == CPPROF_OK)
         status = run_dot(graph, type, &picture, error);
+    if (status == CPPROF_OK && strcmp(type, "svg") == 0)
+        make_xml(&picture);
     if (status == CPPROF_OK)
         failure = write_picture((char *)picture.data, picture.n, &writer);
     if (writer.close)
