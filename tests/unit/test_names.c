@@ -181,6 +181,7 @@ static void
 symbolizer_is_given_back_if_something_was_unloaded(void **state)
 {
     void *library;
+    size_t n_held;
 
     cpprof__names_forget();
     n_fake_bytes = 1000;
@@ -189,7 +190,10 @@ symbolizer_is_given_back_if_something_was_unloaded(void **state)
     library = dlopen("libresolv.so.2", RTLD_NOW);
     assert_non_null(library);
     dlclose(library);
+    n_held = cpprof__names_held();
     cpprof__tables_after_unload();
+    cpprof__names_after_unload();
+    assert_true(cpprof__names_held() + 1000 <= n_held);
     assert_int_equal(make_for(&with_id, false), 1);
     cpprof__names_forget();
     n_fake_bytes = SIZE_MAX;

@@ -592,6 +592,16 @@ cpprof__names_held(void)
 /* If a thread that the child does not have was using the cache, it may be half
  * changed. Then its memory is given up, and an empty cache takes its place. */
 void
+cpprof__names_after_unload(void)
+{
+    if (pthread_mutex_trylock(&lock))
+        return;
+    if (kept.n_unloads != cpprof__tables_n_unloads())
+        drop_kept();
+    pthread_mutex_unlock(&lock);
+}
+
+void
 cpprof__names_in_child(void)
 {
     store_release(&n_alone, 0);

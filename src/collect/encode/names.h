@@ -40,6 +40,10 @@ cpprof__names_forget(void);
 size_t
 cpprof__names_held(void);
 
+/* dlclose(): where something went, no file stays mapped. */
+void
+cpprof__names_after_unload(void);
+
 /* fork: the child keeps what is remembered unless it was in use. */
 void
 cpprof__names_in_child(void);
