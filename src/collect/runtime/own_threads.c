@@ -57,6 +57,7 @@ static struct cpprof__own_lock pause_lock; /* guards the two */
 static uint32_t is_pausing;
 static struct cpprof__own_thread *paused;
 
+static bool outlived_main;    /* threads of the program were there after it */
 static uint64_t own_tasks_ns; /* CPU time of cpprof__own_thread_run() */
 static int32_t pid;           /* of the process that they are in */
 
@@ -222,7 +223,8 @@ others_are_ours(void);
 /*
  * The main thread, the last of the program's, ended by the raw system call, or
  * was killed alone, as seccomp does: libc does not know that it is gone, and
- * the kernel would take the status of whichever thread of ours is the last.
+ * the kernel would take the status of whichever thread of ours is the last. It
+ * takes that of the main thread only where no other outlived it.
  */
 static void
 end_as_main_did(int status)
@@ -253,7 +255,7 @@ cpprof__own_thread_end(void)
     cpprof__own_list_end();
     if (!main_has_ended_with(&status))
         return;
-    if (status && others_are_ours())
+    if (status && !load_relaxed(&outlived_main) && others_are_ours())
         end_as_main_did(status);
     cpprof__hook_self.exempt = 0;
     set_program_mask();
@@ -560,7 +562,11 @@ cpprof__own_threads_are_alone(void)
     if (now - self.looked_ns < LOOK_NS)
         return false;
     self.looked_ns = now;
-    self.is_alone = main_has_ended() && others_are_ours();
+    if (main_has_ended()) {
+        self.is_alone = others_are_ours();
+        if (!self.is_alone)
+            store_relaxed(&outlived_main, true);
+    }
     return self.is_alone;
 }
 
@@ -662,6 +668,7 @@ cpprof__own_threads_in_child(void)
     cpprof__own_list_in_child();
     cpprof__keeper_in_child();
     memset(&self, 0, sizeof self);
+    outlived_main = false;
     own_tasks_ns = 0; /* its clock begins anew */
     is_pausing = 0;
     paused = NULL;

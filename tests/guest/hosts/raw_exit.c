@@ -31,6 +31,24 @@ end_by_filter(void)
     getppid();
 }
 
+/* The status of the last thread counts, or that of the main thread: 0 or 5 by
+ * the kernel's version. */
+static void *
+outlive(void *arg)
+{
+    sleep_ms(2500);
+    return arg;
+}
+
+static void
+leave_thread(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, outlive, NULL);
+    syscall(SYS_exit, 5);
+}
+
 static void
 test(void (*end)(void), unsigned ms, int wanted)
 {
@@ -49,9 +67,15 @@ test(void (*end)(void), unsigned ms, int wanted)
 int
 main(void)
 {
+    pid_t pid;
+
     test(end_raw, 0, 7);
     test(end_raw, 1100, 7);
     test(end_by_filter, 20, 256 + SIGSYS);
+    pid = fork();
+    if (pid == 0)
+        leave_thread();
+    printf("%d\n", status_of(pid));
     fflush(stdout);
     busy_ms(20);
     syscall(SYS_exit, host_wrong);
