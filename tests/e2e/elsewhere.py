@@ -347,6 +347,13 @@ def debuginfod():
     text = raw("r.pb.gz")
     check("record: fetches at its end", re.search(r"mix .*work\.c:\d+", text),
           text, err)
+    status, out, err = run("record", "-one", "-debuginfod=" + url, "-o",
+                           "r.pb.gz", "--", "sh", "-c", "run/work; :",
+                           **cache())
+    text = raw("r.pb.gz")
+    check("record -one: fetches for the sum",
+          re.search(r"mix .*work\.c:\d+", text) and "work+0x" not in text,
+          text, err)
     _, out, _ = run("record", "-debuginfod=" + url, "-o", "e.pb.gz", "--",
                     "cat", environment, **cache())
     check("record: the command does not learn of it",

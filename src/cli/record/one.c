@@ -9,6 +9,8 @@
  */
 #include "cli/record/record.h"
 
+#include "cli/fetch/debuginfod.h"
+
 #include <cpprof/pprof.h>
 #include <errno.h>
 
@@ -112,14 +114,41 @@ cpprof__record_sum_join(struct cpprof__record_sum *sum,
     return status;
 }
 
+/* Names that servers have. They are asked about the sum: one process would be
+ * named by them, and the same function of an earlier one not. */
+static enum cpprof_status
+fetch_names(struct pprof_profile *profile,
+            const struct cpprof__record_options *options,
+            struct cpprof_error *error)
+{
+    bool is_fast = options->symbolize == CPPROF_SYMBOLIZE_FUNCTIONS;
+    const struct pprof_symbolize_options symbolize = {
+        .size = sizeof symbolize,
+        .flags = is_fast ? PPROF_SYMBOLIZE_FAST : PPROF_SYMBOLIZE_LINES,
+        .fetch = cpprof__debuginfod_fetch,
+    };
+    enum cpprof_status status;
+
+    if (!cpprof__debuginfod_is_on())
+        return CPPROF_OK;
+    status = pprof_symbolize(profile, &symbolize, error);
+    return status == CPPROF_OK
+               ? pprof_demangle(profile, PPROF_DEMANGLE_FULL, 0, error)
+               : status;
+}
+
 enum cpprof_status
-cpprof__record_sum_write(struct cpprof__record_sum *sum, const char *comment,
-                         const char *path, struct cpprof_error *error)
+cpprof__record_sum_write(struct cpprof__record_sum *sum,
+                         const struct cpprof__record_options *options,
+                         const char *comment, const char *path,
+                         struct cpprof_error *error)
 {
     struct pprof_profile *profile = NULL;
     enum cpprof_status status =
         pprof_merger_finish(sum->merger, &profile, error);
 
+    if (status == CPPROF_OK)
+        status = fetch_names(profile, options, error);
     if (status == CPPROF_OK) {
         pprof_set_time(profile, sum->start_ns, sum->end_ns - sum->start_ns);
         status = pprof_add_comment(profile, comment, error);

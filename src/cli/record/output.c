@@ -384,7 +384,8 @@ write_one(struct output *out, size_t main_image,
              sum.n_samples, plural(sum.n_samples), sum.n_processes,
              sum.n_processes == 1 ? "" : "es", sum.n_lost);
     if (status == CPPROF_OK)
-        status = cpprof__record_sum_write(&sum, text, out->path, &error);
+        status = cpprof__record_sum_write(&sum, out->options, text, out->path,
+                                          &error);
     if (status == CPPROF_OK) {
         cpprof__cli_warn("%s: %s", out->path, text + strlen("cpprof: "));
         note_file(out, out->path, sum.n_samples);
@@ -542,7 +543,7 @@ cpprof__record_write(struct cpprof__record_options *options,
         cpprof__cli_fail("record: %s", error.text);
         return false;
     }
-    if (cpprof__debuginfod_is_on())
+    if (cpprof__debuginfod_is_on() && !options->one)
         cpprof__fetcher = (struct cpprof__fetcher){fetch_debug_file, NULL};
     for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
         if (options->kinds & kind &&

@@ -206,10 +206,13 @@ cpprof__record_sum_join(struct cpprof__record_sum *sum,
                         struct cpprof__record_sum *other,
                         struct cpprof_error *error);
 
-/* Write a sum of something, once. Errors: CPPROF_NOMEM, CPPROF_SYSTEM. */
+/* Write a sum of something, once, with the names that servers of debuginfod
+ * have. Errors: CPPROF_NOMEM, CPPROF_SYSTEM. */
 enum cpprof_status
-cpprof__record_sum_write(struct cpprof__record_sum *sum, const char *comment,
-                         const char *path, struct cpprof_error *error);
+cpprof__record_sum_write(struct cpprof__record_sum *sum,
+                         const struct cpprof__record_options *options,
+                         const char *comment, const char *path,
+                         struct cpprof_error *error);
 void
 cpprof__record_sum_free(struct cpprof__record_sum *sum);
 
