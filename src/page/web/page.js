@@ -579,14 +579,14 @@ async function begin() {
     'light'));
   readAddress();
   try {
-    for (;;) {
+    for (let pause = 10;; pause = Math.min(2 * pause, 160)) {
       state.start = await (await get('api/status', 'status')).json();
       if (state.start.ready) break;
       if (state.start.failed) throw new Refused(shown(state.start.failed));
       main.replaceChildren(note(shown(state.start.progress || 'reading ' +
         state.start.sources.join(', ')) + ' ...' + (state.start.seconds > 1 ?
         ' ' + state.start.seconds + ' s' : '')));
-      await new Promise(done => setTimeout(done, 150));
+      await new Promise(done => setTimeout(done, pause));
     }
     state.profile = await ask('profile', {}, 'profile');
   } catch (e) {
