@@ -295,6 +295,8 @@ def test_configs(folder):
             "DELETE", "deleteconfig?config=" + name), list(known())), (200, left))
     tap.same("once", send("DELETE", "deleteconfig?config=a"), 400)
     tap.same("none has no name", send("POST", "saveconfig?f=x"), 400)
+    tap.same("nor a name that is no text", send(
+        "POST", "saveconfig?config=%FF"), 400)
     tap.same("nor what is no number", send(
         "POST", "saveconfig?config=x&nf=inf"), 400)
     for text in ('{"configs":[{]', '{"configs":{}}', '[]', '{"configs":[1]}', "{",
@@ -304,6 +306,9 @@ def test_configs(folder):
         tap.ok("a file that is none of it stays: " + text[:20], send(
             "POST", "saveconfig?config=x") == 400 and open(path).read() == text
             and "parse" in s.data("configs")["error"])
+    with open(path, "w", encoding="ascii") as file:
+        file.write('{"a":"\\u0000","configs":[{"name":"b","focus":"x"}]}')
+    tap.same("a letter 0 is nobody's loss", sorted(known()), ["b"])
     os.rename(path, path + ".true")
     os.symlink(path + ".true", path)
     for text in ("", "{}", '{"configs":null}', '{"a":1}', '{"configs":[]}'):

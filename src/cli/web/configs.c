@@ -11,9 +11,9 @@
 
 #include "base/status.h"
 #include "cli/web/configs_file.h"
-#include "cli/web/json.h"
 #include "report/flame/stacks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,37 +51,25 @@ is_number(const struct cpprof__flag *setting)
            setting->kind == CPPROF__FLAG_DOUBLE;
 }
 
-/* --------------------------------------------------------------- print ---- */
+/* ---------------------------------------------------------------- make ---- */
 
-static void
-put(struct cpprof__buffer *out, const char *text)
+/* A value of JSON, as pprof writes it. NULL: it cannot be one. */
+static json_t *
+value_of(const struct cpprof__flag *setting, const char *value)
 {
-    cpprof__buffer_append(out, text, strlen(text));
-}
+    double number;
+    char *end;
 
-static void
-put_text(struct cpprof__buffer *out, const char *text)
-{
-    cpprof__json_text(out, text, strlen(text));
-}
-
-/* What Go would leave out is left out. False: no number of JSON. */
-static bool
-put_setting(struct cpprof__buffer *out, const struct cpprof__flag *setting,
-            const char *value)
-{
-    bool is_word = !is_text(setting) && !is_number(setting);
-
-    if (!*value || (is_word && strcmp(value, "true") != 0) ||
-        (is_number(setting) && strtod(value, NULL) == 0))
-        return true;
-    cpprof__buffer_printf(out, ",\n      \"%s\": ", setting->name);
     if (is_text(setting))
-        put_text(out, value);
-    else
-        put(out, value);
-    return !is_number(setting) ||
-           strspn(value, "+-.0123456789e") == strlen(value);
+        return json_string(value);
+    if (!is_number(setting))
+        return json_boolean(strcmp(value, "true") == 0);
+    number = strtod(value, &end);
+    if (*end || !isfinite(number))
+        return NULL;
+    return number == rint(number) && fabs(number) < 1e15
+               ? json_integer((json_int_t)number)
+               : json_real(number);
 }
 
 /* In `saved`; N_SAVED: it is not there. */
@@ -95,26 +83,27 @@ index_of(const char *name)
     return i;
 }
 
-/* Members of an old config that nobody here knows. */
-static void
-put_unknown(struct cpprof__buffer *out, struct cpprof__configs_part old)
+/* Go leaves these out. */
+static bool
+is_empty(const json_t *value)
 {
-    struct cpprof__json json = {old.at, old.end, false};
-    const char *from;
-    size_t n = 0;
-    char *key;
+    return json_is_false(value) ||
+           (json_is_number(value) && json_number_value(value) == 0) ||
+           (json_is_string(value) && json_string_length(value) == 0);
+}
 
-    while (old.at && cpprof__json_next(&json, '{', &n)) {
-        key = cpprof__json_name(&json);
-        cpprof__json_skip(&json, &from);
-        if (key && index_of(key) == N_SAVED && strcmp(key, "name") != 0) {
-            put(out, ",\n      ");
-            put_text(out, key);
-            put(out, ": ");
-            cpprof__buffer_append(out, from, (size_t)(json.at - from));
-        }
-        free(key);
-    }
+/* Members of an old config that nobody here knows. */
+static bool
+keep_unknown(json_t *config, json_t *old)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(
+        old, key, value) if (index_of(key) == N_SAVED &&
+                             strcmp(key, "name") != 0 &&
+                             json_object_set(config, key, value)) return false;
+    return true;
 }
 
 struct new
@@ -123,37 +112,59 @@ struct new
     const struct cpprof__web_query *query;
 };
 
-/* A config as its text. The granularity is the view's own unless it was chosen.
- */
-static enum cpprof_status
-print_config(void *ctx, struct cpprof__configs_part old,
-             struct cpprof__buffer *out, struct cpprof_error *error)
+/* The granularity is the view's own unless it was chosen. */
+static json_t *
+make_config(void *ctx, json_t *old, struct cpprof_error *error)
 {
     const struct new *new = ctx;
     const struct cpprof__settings *settings = &new->query->settings;
     bool has_granularity =
         new->query->has_granularity ||
         settings->report.options.granularity != PPROF_REPORT_FUNCTIONS;
+    json_t *config = json_object();
+    bool ok = json_object_set_new(config, "name", json_string(new->name)) == 0;
     char text[CPPROF__SETTING_TEXT];
     size_t i;
 
-    put(out, "{\n      \"name\": ");
-    put_text(out, new->name);
-    for (i = 0; i < N_SAVED; i++) {
+    if (!ok)
+        cpprof__fail(error, CPPROF_INVALID, 0, "invalid config name");
+    for (i = 0; ok && i < N_SAVED; i++) {
         const struct cpprof__flag *setting = cpprof__setting_find(saved[i]);
         const char *value = cpprof__setting_get(settings, setting, text);
+        json_t *made = value_of(setting, value);
 
-        if ((has_granularity || strcmp(saved[i], "granularity") != 0) &&
-            !put_setting(out, setting, value))
-            return cpprof__fail(error, CPPROF_INVALID, 0,
-                                "%s cannot be saved: %s", saved[i], value);
+        ok = made != NULL;
+        if (!ok || is_empty(made) ||
+            (!has_granularity && strcmp(saved[i], "granularity") == 0))
+            json_decref(made);
+        else
+            ok = json_object_set_new(config, saved[i], made) == 0;
+        if (!ok)
+            cpprof__fail(error, CPPROF_INVALID, 0, "%s cannot be saved: %s",
+                         saved[i], value);
     }
-    put_unknown(out, old);
-    put(out, "\n    }");
-    return CPPROF_OK;
+    if (ok && !keep_unknown(config, old)) {
+        ok = false;
+        cpprof__fail_nomem(error);
+    }
+    if (!ok)
+        json_decref(config);
+    return ok ? config : NULL;
 }
 
 /* ------------------------------------------------------------- answers ---- */
+
+static void
+put(struct cpprof__buffer *out, const char *text)
+{
+    cpprof__buffer_append(out, text, strlen(text));
+}
+
+static void
+put_text(struct cpprof__buffer *out, const char *text)
+{
+    cpprof__json_text(out, text, strlen(text));
+}
 
 enum cpprof_status
 cpprof__web_edit_config(struct cpprof__web_call *call, bool removes)
@@ -167,7 +178,7 @@ cpprof__web_edit_config(struct cpprof__web_call *call, bool removes)
         status = cpprof__web_say(call, 400, reason);
     else if (!q.config || !*q.config)
         status = cpprof__web_say(call, 400, "invalid config name");
-    else if (cpprof__configs_edit(q.config, removes ? NULL : print_config,
+    else if (cpprof__configs_edit(q.config, removes ? NULL : make_config,
                                   &(struct new){q.config, &q},
                                   &error) != CPPROF_OK)
         status = cpprof__web_say(call, 400, error.text);
@@ -178,33 +189,18 @@ cpprof__web_edit_config(struct cpprof__web_call *call, bool removes)
     return status;
 }
 
-/* The values in a config as texts, in the order of `saved`; NULL: none. */
-static void
-read_values(struct cpprof__configs_part config, char *values[N_SAVED])
+/* A value of a config as the text of an option; what is missing, or of another
+ * kind, is false, 0 or empty. */
+static const char *
+text_of(const struct cpprof__flag *setting, const json_t *value,
+        char text[CPPROF__SETTING_TEXT])
 {
-    struct cpprof__json json = {config.at, config.end, false};
-    const struct cpprof__flag *setting;
-    const char *from;
-    size_t n = 0, i;
-    char *key;
-
-    while (cpprof__json_next(&json, '{', &n)) {
-        key = cpprof__json_name(&json);
-        i = key ? index_of(key) : N_SAVED;
-        free(key);
-        setting = i < N_SAVED ? cpprof__setting_find(saved[i]) : NULL;
-        if (!setting || (cpprof__json_peek(&json) == '"') != is_text(setting)) {
-            cpprof__json_skip(&json, &from);
-            continue;
-        }
-        free(values[i]);
-        if (is_text(setting)) {
-            values[i] = cpprof__json_string(&json);
-        } else {
-            cpprof__json_skip(&json, &from);
-            values[i] = strndup(from, (size_t)(json.at - from));
-        }
-    }
+    if (is_text(setting))
+        return json_is_string(value) ? json_string_value(value) : "";
+    if (!is_number(setting))
+        return json_is_true(value) ? "true" : "false";
+    snprintf(text, CPPROF__SETTING_TEXT, "%.15g", json_number_value(value));
+    return text;
 }
 
 /* The value as that of a parameter: nothing for the default, and a letter for a
@@ -228,30 +224,26 @@ as_parameter(const struct cpprof__flag *setting, const char *value)
 }
 
 static void
-put_entry(struct cpprof__buffer *out, const struct cpprof__config *config)
+put_entry(struct cpprof__buffer *out, const json_t *config)
 {
     const char *comma = "", *parameter;
-    char *values[N_SAVED] = {NULL};
+    char text[CPPROF__SETTING_TEXT];
     size_t i;
 
-    read_values(config->part, values);
     put(out, "{\"name\":");
-    put_text(out, config->name);
+    put_text(out, cpprof__config_name(config));
     put(out, ",\"parameters\":{");
     for (i = 0; i < N_SAVED; i++) {
         const struct cpprof__flag *setting = cpprof__setting_find(saved[i]);
 
-        parameter = as_parameter(setting, values[i]            ? values[i]
-                                          : is_text(setting)   ? ""
-                                          : is_number(setting) ? "0"
-                                                               : "false");
+        parameter = as_parameter(
+            setting, text_of(setting, json_object_get(config, saved[i]), text));
         if (*parameter) {
             cpprof__buffer_printf(out, "%s\"%s\":", comma,
                                   cpprof__web_parameter(saved[i]));
             put_text(out, parameter);
             comma = ",";
         }
-        free(values[i]);
     }
     put(out, "}}");
 }
@@ -261,8 +253,8 @@ cpprof__web_send_configs(struct cpprof__web_call *call)
 {
     struct cpprof_error error = {.text = ""};
     struct cpprof__buffer out = {0};
-    struct cpprof__configs configs;
-    enum cpprof_status status = cpprof__configs_read(&configs, &error);
+    json_t *settings = cpprof__configs_read(&error), *config;
+    enum cpprof_status status;
     size_t i;
 
     put(&out, "{\"v\":1,\"saved\":[");
@@ -270,9 +262,10 @@ cpprof__web_send_configs(struct cpprof__web_call *call)
         cpprof__buffer_printf(&out, "%s\"%s\"", i ? "," : "",
                               cpprof__web_parameter(saved[i]));
     put(&out, "],\"configs\":[");
-    for (i = 0; status == CPPROF_OK && i < configs.configs.n; i++) {
+    json_array_foreach(json_object_get(settings, "configs"), i, config)
+    {
         put(&out, i ? "," : "");
-        put_entry(&out, &configs.configs.at[i]);
+        put_entry(&out, config);
     }
     put(&out, "],\"error\":");
     put_text(&out, error.text);
@@ -280,7 +273,7 @@ cpprof__web_send_configs(struct cpprof__web_call *call)
     status = out.failed ? cpprof__web_say(call, 500, "out of memory")
                         : cpprof__web_send(call, 200, "application/json", NULL,
                                            out.data, out.n);
-    cpprof__configs_free(&configs);
+    json_decref(settings);
     cpprof__buffer_free(&out);
     return status;
 }

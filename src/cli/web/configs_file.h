@@ -10,47 +10,28 @@
 #ifndef CLI_WEB_CONFIGS_FILE_H
 #define CLI_WEB_CONFIGS_FILE_H
 
-#include "base/array.h"
-#include "base/buffer.h"
-
 #include <cpprof/status.h>
 
-/* A part of the text of the file; at NULL: there is none. */
-struct cpprof__configs_part {
-    const char *at, *end;
-};
+#include <jansson.h>
 
-struct cpprof__config {
-    char *name;
-    struct cpprof__configs_part part; /* the object */
-};
+/* Read the file: an object whose member "configs" is an array of objects; with
+ * none of them where there is no file. To be given up by json_decref(). NULL:
+ * an error. */
+json_t *
+cpprof__configs_read(struct cpprof_error *error);
 
-struct cpprof__configs {
-    char *text;
-    size_t n_text;
-    struct cpprof__configs_part all;   /* the object that is the file */
-    struct cpprof__configs_part array; /* the value of "configs" */
-    bool has_members;
-    CPPROF__ARRAY(struct cpprof__config) configs;
-};
+/* "" where it has none. */
+const char *
+cpprof__config_name(const json_t *config);
 
-/* Read the file; without one there are no configs. To be freed, also after a
- * failure. */
-enum cpprof_status
-cpprof__configs_read(struct cpprof__configs *configs,
-                     struct cpprof_error *error);
-void
-cpprof__configs_free(struct cpprof__configs *configs);
+/* Make a config; `old` is the one that it replaces, or NULL. NULL: an error. */
+typedef json_t *
+cpprof__config_make(void *ctx, json_t *old, struct cpprof_error *error);
 
-/* Append a config as an object; `old` is the one that it replaces. */
-typedef enum cpprof_status
-cpprof__config_print(void *ctx, struct cpprof__configs_part old,
-                     struct cpprof__buffer *out, struct cpprof_error *error);
-
-/* Read the file, set the config of that name or without `print` remove it, and
+/* Read the file, set the config of that name or without `make` remove it, and
  * write the file. Safety: MT; other processes that do the same wait. */
 enum cpprof_status
-cpprof__configs_edit(const char *name, cpprof__config_print *print, void *ctx,
+cpprof__configs_edit(const char *name, cpprof__config_make *make, void *ctx,
                      struct cpprof_error *error);
 
 #endif
