@@ -16,6 +16,10 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from protobuf import chunk, varint  # noqa: E402
+
 cpprof = os.path.realpath(sys.argv[1])
 checks = []
 
@@ -200,6 +204,22 @@ def hint():
     check("hint: not where all have names", err == "", err)
 
 
+def no_hint_of_what_is_no_file():
+    def message(**fields):
+        return b"".join(varint(int(n[1:]) << 3) + varint(v)
+                        for n, v in fields.items())
+    with gzip.open("vdso.pb.gz", "wb") as file:
+        file.write(
+            chunk(1, message(_1=1, _2=2)) + chunk(2, message(_1=1, _2=5)) +
+            chunk(3, message(_1=1, _2=4096, _3=8192, _5=3)) +
+            chunk(4, message(_1=1, _2=1, _3=4100) + chunk(4, message(_1=1))) +
+            chunk(5, message(_1=1, _2=4)) + b"".join(chunk(6, t) for t in (
+                b"", b"cpu", b"nanoseconds", b"[vdso]", b"[vdso after x]")))
+    out, err = top("vdso.pb.gz")
+    check("hint: none for what is no file",
+          "[vdso after x]" in out and err == "", out, err)
+
+
 def hint_of_a_package():
     """A library that dpkg knows, without symbols."""
     if not shutil.which("xz") or not shutil.which("dpkg"):
@@ -381,6 +401,7 @@ def main():
         search_path()
         pprof()
         hint()
+        no_hint_of_what_is_no_file()
         hint_of_a_package()
         debuginfod()
     finally:

@@ -46,6 +46,7 @@ mapping_of_leaf(const struct pprof_profile *p,
 {
     const struct pprof_location *l;
     const struct pprof_function *f;
+    const char *file;
 
     if (!sample->n_locations)
         return PPROF_NONE;
@@ -53,7 +54,11 @@ mapping_of_leaf(const struct pprof_profile *p,
     if (l->mapping == PPROF_NONE || !l->n_lines)
         return PPROF_NONE;
     f = &pprof_functions(p)[pprof_lines(p)[l->first_line].function];
-    return is_stand_in(pprof_text(p, f->name, NULL)) ? l->mapping : PPROF_NONE;
+    file = pprof_text(p, pprof_mappings(p)[l->mapping].file, NULL);
+    /* "[vdso]" and the like are no files, and have no debug information. */
+    return is_stand_in(pprof_text(p, f->name, NULL)) && *file && *file != '['
+               ? l->mapping
+               : PPROF_NONE;
 }
 
 /* The mapping with most samples without a name, and their share; PPROF_NONE
