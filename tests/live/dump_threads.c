@@ -32,8 +32,7 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 
-static const char own_vfork[] = "ASan has a vfork() of its own";
-static const char own_create[] = "ASan has a pthread_create() of its own";
+static const char of_asan[] = "ASan has that call of its own";
 
 static void
 nap(unsigned ms)
@@ -314,7 +313,7 @@ who_is_uninterruptible_is_listed(void)
     text = dump_that_has("[uninterruptible, ", &seconds);
     check_at_most(seconds, 0.5, "a_dump_does_not_wait_for_who_cannot_answer");
     check_has(text, "[uninterruptible, ", "who_cannot_answer_has_its_state");
-    if (!check_skip_asan("and_its_stack", own_vfork))
+    if (!check_skip_asan("and_its_stack", of_asan))
         check_has(text, "\nvforker(", "and_its_stack");
     free(text);
     if (write(gate[1], "x", 1) != 1)
@@ -636,7 +635,7 @@ creators_are_known(void)
     p = dump_take("threadcreate");
     check_equal(dump_count(p, "crowd_make"), 3, "the_creator_is_known");
     check_equal(dump_count(p, "make_one"), 1, "each_thread_has_its_own");
-    if (!check_skip_asan("the_call_itself_is_not_in_the_stack", own_create))
+    if (!check_skip_asan("the_call_itself_is_not_in_the_stack", of_asan))
         check_equal(dump_count(p, "pthread_create"), 0,
                     "the_call_itself_is_not_in_the_stack");
     check_equal(dump_count(p, "[main thread]"), 1,
@@ -709,7 +708,7 @@ the_dump_has_the_shape_of_go(void)
               !strstr(text, "[sleeping, for"),
           "how_long_it_sleeps_is_a_number");
     check_has(text, "\nnamed(...)\n\t", "functions_have_their_place");
-    if (!check_skip_asan("the_creator_is_named", own_create))
+    if (!check_skip_asan("the_creator_is_named", of_asan))
         check_has(text, "created by crowd_make\n\t", "the_creator_is_named");
     rest = text;
     while ((line = strsep(&rest, "\n")))

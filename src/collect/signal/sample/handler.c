@@ -249,7 +249,7 @@ push_made_up(struct cpprof__ring *ring, const struct cpprof__thread *t,
 {
     const uintptr_t pcs[2] = {why, t->start};
     const struct cpprof__ring_head head = {
-        cpprof__sampler_weight(weight), 0, t->tid,
+        cpprof__sampler_weight(weight), 0, load_relaxed(&t->tid),
         why == CPPROF__FRAME_NO_LIBC ? 0 : cpprof__sampler_labels()};
 
     cpprof__sampler_push(ring, &head, pcs, t->start ? 2 : 1);
