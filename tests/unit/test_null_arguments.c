@@ -8,6 +8,7 @@
  * Each function has a process of its own. A status that says failure has to be
  * in the error, with a text, and the writer is closed once.
  */
+#include <cpprof/attach.h>
 #include <cpprof/cpprof.h>
 #include <cpprof/pprof.h>
 #include <cpprof/recording.h>
