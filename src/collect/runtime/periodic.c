@@ -32,10 +32,11 @@ sleep_until(struct cpprof__periodic *p, uint64_t until)
         uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
         struct timespec timeout;
 
-        if (now >= until || load_acquire(p->wake))
+        if (now >= until || load_acquire(p->wake) ||
+            cpprof__own_threads_pause_now())
             return true;
         timeout = cpprof__timespec_of(until - now);
-        syscall(SYS_futex, p->wake, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL, 0);
+        syscall(SYS_futex, p->wake, FUTEX_WAIT, 0, &timeout, NULL, 0);
     }
     return false;
 }
@@ -55,6 +56,8 @@ run(void *arg)
 
     p->random = begin | 1;
     while (sleep_until(p, begin + draw(p, length))) {
+        if (cpprof__own_threads_pause_now())
+            return true;
         p->turn(p);
         if (cpprof__own_thread_must_leave())
             return true;
@@ -89,6 +92,6 @@ cpprof__periodic_stop(struct cpprof__periodic *p)
 {
     store_release(&p->finish, 1u);
     store_release(p->wake, 1u);
-    syscall(SYS_futex, p->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    cpprof__futex_wake(p->wake);
     cpprof__own_thread_join(&p->thread, UINT64_MAX);
 }

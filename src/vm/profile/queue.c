@@ -63,6 +63,6 @@ void
 cpprof__vm_wake_writer(void)
 {
     if (swap_acq_rel(&cpprof__vm_writer_wake, 1u) == 0)
-        syscall(SYS_futex, &cpprof__vm_writer_wake, FUTEX_WAKE_PRIVATE, 1, NULL,
-                NULL, 0);
+        syscall(SYS_futex, &cpprof__vm_writer_wake, FUTEX_WAKE, 1, NULL, NULL,
+                0);
 }
