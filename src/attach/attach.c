@@ -1,27 +1,395 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Attach and detach: what the variable CPPROF would have begun at the start of
+ * the process, begun later and ended while the process goes on.
+ *
+ * Both do their work on a thread of ours, since the caller's is one of the
+ * program. `lock` is held meanwhile. As long as it is attached a thread of ours
+ * (the watch) looks for modules that came, and whether the recorder is there:
+ * when that was killed the process cleans up by itself.
+ *
+ * Order. Entries are patched before anything is on: until then they lead
+ * through a jump to where they led before. At the end profiles stop first, then
+ * entries are put back, then the handler. Threads that are just inside a hook
+ * stay there for as long as they want: its code and what it reads stay.
+ */
 #include <cpprof/attach.h>
 
+#include "arch/atomic.h"
+#include "arch/clock.h"
+#include "attach/patch.h"
+#include "base/status.h"
+#include "collect/heap/heap_owner.h"
+#include "collect/process/environment.h"
+#include "collect/runtime/next.h"
+#include "collect/runtime/own_list.h"
+#include "collect/runtime/own_lock.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/runtime/periodic.h"
+#include "collect/runtime/real.h"
+#include "collect/runtime/uncancelled.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/waits/wait_buckets.h"
+#include "collect/signal/waits/waits.h"
+#include "collect/threads/action.h"
+#include "interpose/heap.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Tunables. Who calls waits so long for another who does, and for threads of
+ * ours to end. */
+#define TURN_NS (10 * CPPROF__NS_PER_S)
+#define END_NS  (5 * CPPROF__NS_PER_S)
+#define LOOK_NS 1000000
+
+/* Tunables. New modules are seen so soon; all are looked at again so long after
+ * they came, for entries that were bound meanwhile; the recorder is looked for
+ * so often. */
+#define WATCH_NS    100000000u
+#define AGAIN_TURNS 10u
+
+static struct cpprof__own_lock lock; /* guards what follows */
+static bool is_attached;
+static bool is_patched;
+static bool is_alone; /* no thread of ours was there before */
+static unsigned parts;
+static uintptr_t malloc_before; /* cpprof__heap_our_malloc */
+
+static const char *directory; /* the recorder's, or NULL */
+static bool is_held;          /* it holds a lock on that (flock) */
+
+static struct cpprof__periodic watch;
+static bool has_watch;
+static uint32_t n_turns, look_again_at;
+
+/* ---- the recorder ----------------------------------------------------- */
+
+/* Nobody has a lock on the directory. */
+static bool
+is_free(void)
+{
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is;
+
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR;
+    is = !flock(fd, LOCK_EX | LOCK_NB);
+    close(fd);
+    return is;
+}
+
+static bool
+recorder_is_gone(void)
+{
+    if (!directory)
+        return false;
+    return is_held ? is_free() : access(directory, F_OK) && errno == ENOENT;
+}
+
+/* ---- the end ---------------------------------------------------------- */
+
+static void
+put_back(void)
+{
+    const struct timespec pause = {0, LOOK_NS};
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + CPPROF__NS_PER_S;
+
+    if (!is_patched)
+        return;
+    cpprof__heap_patched(false);
+    cpprof__heap_our_malloc = malloc_before;
+    while (!cpprof__patch_restore() && cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        syscall(SYS_nanosleep, &pause, NULL);
+    is_patched = false;
+}
+
+/* False: they have not ended in time. */
+static bool
+wait_for_own_threads(void)
+{
+    const struct timespec pause = {0, LOOK_NS};
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + END_NS;
+
+    while (is_alone && cpprof__own_list_has_others()) {
+        if (cpprof__now_ns(CLOCK_MONOTONIC) >= until)
+            return false;
+        syscall(SYS_nanosleep, &pause, NULL);
+    }
+    return true;
+}
+
+/* The watch may be the caller: then nobody joins it. */
+static void
+stop_watch(void)
+{
+    if (!has_watch)
+        return;
+    has_watch = false;
+    cpprof__periodic_stop(&watch);
+    if (pthread_equal(watch.thread.thread, pthread_self()))
+        pthread_detach(pthread_self());
+}
+
+static enum cpprof_status
+end(struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    stop_watch();
+    status = cpprof__environment_detach(error);
+    put_back();
+    cpprof__action_remove();
+    is_attached = false;
+    if (wait_for_own_threads() || status != CPPROF_OK)
+        return status;
+    return cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
+                        "a thread of cpprof has not ended yet");
+}
+
+/* ---- the watch -------------------------------------------------------- */
+
+/* Who attaches or detaches has the lock, and waits for this thread. */
+static void
+end_without_recorder(void)
+{
+    struct cpprof_error ignored;
+
+    if (!cpprof__own_lock_take_until(&lock, 0))
+        return;
+    end(&ignored);
+    cpprof__own_lock_give(&lock);
+}
+
+static void
+look_at_modules(void)
+{
+    bool again = n_turns == look_again_at;
+
+    if (!is_patched || !(again || cpprof__patch_has_news()))
+        return;
+    if (!cpprof__patch_all(parts))
+        look_again_at = n_turns + 1;
+    else if (!again)
+        look_again_at = n_turns + AGAIN_TURNS;
+}
+
+static void
+turn(struct cpprof__periodic *p)
+{
+    (void)p;
+    n_turns++;
+    look_at_modules();
+    if (n_turns % AGAIN_TURNS == 0 && recorder_is_gone())
+        end_without_recorder();
+}
+
+static enum cpprof_status
+start_watch(struct cpprof_error *error)
+{
+    int failed;
+
+    watch = (struct cpprof__periodic){.name = "cpprof-attach",
+                                      .turn = turn,
+                                      .period_ns = WATCH_NS,
+                                      .flags = CPPROF__OWN_TABLE};
+    n_turns = 0;
+    look_again_at = AGAIN_TURNS;
+    failed = cpprof__periodic_start(&watch);
+    has_watch = !failed;
+    return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed,
+                                 "pthread_create: %s", strerror(failed))
+                  : CPPROF_OK;
+}
+
+/* ---- the beginning ---------------------------------------------------- */
+
+static unsigned
+parts_for(uint32_t kinds)
+{
+    return CPPROF__PATCH_PROCESS |
+           (kinds & CPPROF__KIND_HEAP ? CPPROF__PATCH_HEAP : 0) |
+           (kinds & (CPPROF__KIND_BLOCK | CPPROF__KIND_MUTEX)
+                ? CPPROF__PATCH_WAITS
+                : 0);
+}
+
+/* Blocks of a sanitizer's allocator, and of one that the program calls without
+ * an entry, are not all seen. */
+static enum cpprof_status
+check_heap(struct cpprof_error *error)
+{
+    static const char *const sanitizers[] = {"__asan_init", "__tsan_init",
+                                             "__msan_init", "__hwasan_init"};
+    const struct link_map *module = NULL;
+    char name[256];
+    size_t i;
+
+    for (i = 0; i < sizeof sanitizers / sizeof *sanitizers; i++)
+        if (cpprof__first_symbol(sanitizers[i], &module))
+            return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                                "heap: the program has a sanitizer's malloc");
+#if CPPROF__HAS_ALLOCATOR
+    cpprof__heap_our_malloc = (uintptr_t)cpprof__real(malloc);
+#endif
+    cpprof__first_symbol("malloc", &module);
+    if ((module && !*module->l_name) || cpprof__heap_owner(name, sizeof name))
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "heap: the program has a malloc of its own");
+    return CPPROF_OK;
+}
+
+static void
+patch(void)
+{
+    const struct timespec pause = {0, LOOK_NS};
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + CPPROF__NS_PER_S / 10;
+
+    cpprof__heap_begin_anew();
+    cpprof__wait_buckets_forked();
+    is_patched = true;
+    while (!cpprof__patch_all(parts) && cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        syscall(SYS_nanosleep, &pause, NULL);
+    if (parts & CPPROF__PATCH_HEAP)
+        cpprof__heap_patched(true);
+}
+
+static enum cpprof_status
+take_places(uint32_t kinds, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    parts = parts_for(kinds);
+    malloc_before = cpprof__heap_our_malloc;
+    if (!cpprof__patch_begin()) {
+        /* It was preloaded or linked, and may have been used. */
+        return cpprof__heap_set_rate(-1) || !cpprof__waits_are_off()
+                   ? cpprof__fail(error, CPPROF_BUSY, 0,
+                                  "the program profiles itself")
+                   : CPPROF_OK;
+    }
+    if (parts & CPPROF__PATCH_HEAP)
+        status = check_heap(error);
+    if (status == CPPROF_OK)
+        patch();
+    else
+        cpprof__heap_our_malloc = malloc_before;
+    return status;
+}
+
+static void
+in_child(void)
+{
+    has_watch = false;
+    cpprof__own_lock_in_child(&lock);
+}
+
+static enum cpprof_status
+begin(const char *config, struct cpprof_error *error)
+{
+    static bool is_registered;
+    struct cpprof_error ignored;
+    enum cpprof_status status;
+    uint32_t kinds;
+
+    if (is_attached || cpprof__environment_is_on())
+        return cpprof__fail(error, CPPROF_BUSY, 0,
+                            "cpprof profiles this process already");
+    status = cpprof__environment_attach_read(config, &kinds, &directory, error);
+    if (status != CPPROF_OK)
+        return status;
+    cpprof__use();
+    if (!is_registered)
+        is_registered = !pthread_atfork(NULL, NULL, in_child);
+    wait_for_own_threads(); /* of a time before */
+    is_alone = !cpprof__own_list_has_others();
+    is_held = directory && !is_free();
+    status = take_places(kinds, error);
+    if (status != CPPROF_OK)
+        return status;
+    status = cpprof__environment_attach(error);
+    if (status == CPPROF_OK)
+        status = start_watch(error);
+    is_attached = true;
+    if (status != CPPROF_OK)
+        end(&ignored);
+    return status;
+}
+
+/* ---- the calls -------------------------------------------------------- */
+
+struct call {
+    const char *config; /* NULL: detach */
+    enum cpprof_status status;
+    struct cpprof_error error;
+};
+
+static void
+carry_out(void *arg)
+{
+    struct call *call = arg;
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + TURN_NS;
+
+    if (!cpprof__own_lock_take_until(&lock, until)) {
+        call->status = cpprof__fail(&call->error, CPPROF_BUSY, 0,
+                                    "another is attaching or detaching");
+        return;
+    }
+    if (call->config)
+        call->status = begin(call->config, &call->error);
+    else if (is_attached)
+        call->status = end(&call->error);
+    cpprof__own_lock_give(&lock);
+}
 
 static int
-say(int code, const char *why, char *message, size_t size)
+errno_of(const struct call *call)
 {
-    if (message && size)
-        snprintf(message, size, "%s", why);
-    return code;
+    switch (call->status) {
+    case CPPROF_OK:
+        return 0;
+    case CPPROF_INVALID:
+        return EINVAL;
+    case CPPROF_BUSY:
+        return EBUSY;
+    case CPPROF_UNSUPPORTED:
+        return ENOTSUP;
+    case CPPROF_NOMEM:
+        return ENOMEM;
+    default:
+        return call->error.sys ? call->error.sys : EIO;
+    }
 }
 
-int
+static int
+run(const char *config, char *message, size_t size)
+{
+    struct call call = {.config = config, .status = CPPROF_OK};
+    CPPROF__UNCANCELLED;
+
+    cpprof__own_thread_run(carry_out, &call);
+    if (message && size)
+        snprintf(message, size, "%s",
+                 call.status == CPPROF_OK ? "" : call.error.text);
+    return errno_of(&call);
+}
+
+CPPROF_API int
 cpprof_attach(const char *config, char *message, size_t size)
 {
-    if (!config)
-        return say(EINVAL, "no config", message, size);
-    return say(ENOTSUP, "not supported yet", message, size);
+    return run(config ? config : "no config", message, size);
 }
 
-int
+CPPROF_API int
 cpprof_detach(char *message, size_t size)
 {
-    return say(0, "", message, size);
+    return run(NULL, message, size);
 }

@@ -80,3 +80,18 @@ cpprof__heap_start(void)
     cpprof__heap_rate_changed = follow_rate;
     follow_rate();
 }
+
+void
+cpprof__heap_patched(bool on)
+{
+    if (on) {
+        cpprof__heap_rate_changed = follow_rate;
+        follow_rate();
+        return;
+    }
+    cpprof__heap_rate_changed = NULL;
+    cpprof__switch_group(CPPROF__ALLOCATE, false);
+    cpprof__switch_group(CPPROF__NEW, false);
+    cpprof__switch_group(CPPROF__RELEASE, false);
+    cpprof__switch_group(CPPROF__DELETE, false);
+}

@@ -3,6 +3,7 @@
 #ifndef INTERPOSE_HEAP_H
 #define INTERPOSE_HEAP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Does nothing; stands beside the constructor, in init.c. */
@@ -13,6 +14,11 @@ cpprof__init(void);
  * memory: nothing is sampled. */
 void
 cpprof__heap_start(void);
+
+/* Modules call our names although another's stand in front (src/attach), from
+ * now on, or no more: the names follow the rate. */
+void
+cpprof__heap_patched(bool on);
 
 /* Follow mappings from when that is asked for. */
 void

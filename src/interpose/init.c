@@ -34,12 +34,15 @@ first_use(void)
     cpprof__switch_group(CPPROF__UNLOAD, true);
 }
 
-/* Only preloaded, with nothing asked for. */
+/* Only preloaded, with nothing asked for; or loaded late, for who attaches
+ * (cpprof/attach.h): then no variable is meant for it. */
 static bool
 is_idle(void)
 {
     const char *preload = getenv("LD_PRELOAD"), *asked = getenv("CPPROF");
 
+    if (cpprof__own_is_late())
+        return true;
     return preload && strstr(preload, "cpprof") && !(asked && *asked) &&
            !cpprof__own_is_linked();
 }

@@ -55,6 +55,7 @@ MODES = {
     "all": ("preload", EVERYTHING + "http=unix:%p.sock," + OUT),
     "record": ("record", "cpu"),
     "record all": ("record", "cpu,heap,block,mutex,wall"),
+    "attached": ("attach", "cpu=1000,heap=64k,block=1,mutex=1,wall," + OUT),
     "linked off": ("link", None),
     "linked all": ("link", EVERYTHING + OUT),
 }
@@ -66,7 +67,8 @@ READS_PROC = ({mode for mode, (how, words) in MODES.items()
               "a late start reads /proc in the program's table of descriptors")
 KNOWN = {
     "limits_memory": (
-        {"record all", "all"}, "under a limit of 12 MB there is no room for all "
+        {"record all", "all", "attached"},
+        "under a limit of 12 MB there is no room for all "
         "tables; cpprof record says so and exits with 1"),
     "lowest_descriptor": ({"cpu perf"}, "perf events are in the program's "
                           "table, and so is the thread that makes them"),
@@ -138,6 +140,10 @@ def run(host, build, mode):
                    os.path.join(folder, "cell.pb.gz"), "--"] + command
     elif how == "preload":
         env["LD_PRELOAD"] = os.path.join(build, "libcpprof.so")
+    elif how == "attach":
+        env["LD_PRELOAD"] = os.path.join(build, "guest", "late.so")
+        env["HOST_LIBRARY"] = os.path.join(build, "libcpprof.so")
+        env["HOST_ATTACH"] = words
     if how in ("preload", "link") and words:
         env["CPPROF"] = words.replace("FOLDER", folder)
     with subprocess.Popen(command, cwd=folder, env=env, text=False,
@@ -183,6 +189,9 @@ def main():
             fcntl.flock(lock, fcntl.LOCK_EX)  # other modes run beside this
             hosts = list(pool.map(lambda path: Host(build, folder, path),
                                   paths))
+            subprocess.run(CC + [os.path.join(HERE, "late.c"), "-shared",
+                                 "-fPIC", "-pthread", "-ldl", "-o",
+                                 os.path.join(folder, "late.so")], check=True)
         for host in hosts:
             if host.why_not():
                 tap.skip(host.name, host.why_not())

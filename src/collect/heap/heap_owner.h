@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where our malloc begins; 0 where there is none (src/interpose sets it). */
+/* Where our malloc begins, 0 where there is none (src/interpose sets it); or
+ * that which ours stands for in all modules (src/attach). */
 extern uintptr_t cpprof__heap_our_malloc;
 
 /*

@@ -40,22 +40,29 @@ add_records(struct cpprof__source_profile *p,
         cpprof__source_add_sample(p, lost_values, CPPROF__SOURCE_LOST, 0, NULL);
 }
 
+/* format: of strftime(). */
 static void
-add_peak_comment(struct cpprof__builder *builder, uint64_t peak_ns)
+add_time_comment(struct cpprof__builder *builder, const char *format,
+                 uint64_t time_ns)
 {
-    time_t seconds = (time_t)(peak_ns / 1000000000u);
+    time_t seconds = (time_t)(time_ns / 1000000000u);
     char text[128];
     struct tm tm;
 
-    if (!seconds)
-        snprintf(text, sizeof text, "cpprof: in use is most now");
-    else if (!gmtime_r(&seconds, &tm) ||
-             !strftime(text, sizeof text,
-                       "cpprof: in use as when it was most, until "
-                       "%Y-%m-%d %H:%M:%S UTC",
-                       &tm))
-        return;
-    cpprof__builder_add_comment(builder, text);
+    if (gmtime_r(&seconds, &tm) && strftime(text, sizeof text, format, &tm))
+        cpprof__builder_add_comment(builder, text);
+}
+
+static void
+add_peak_comment(struct cpprof__builder *builder, uint64_t peak_ns)
+{
+    if (peak_ns)
+        add_time_comment(builder,
+                         "cpprof: in use as when it was most, until "
+                         "%Y-%m-%d %H:%M:%S UTC",
+                         peak_ns);
+    else
+        cpprof__builder_add_comment(builder, "cpprof: in use is most now");
 }
 
 static void
@@ -76,6 +83,12 @@ add_comments(struct cpprof__builder *builder,
                  source->allocator ? source->allocator : "", records->rate,
                  records->n_lost);
     cpprof__builder_add_comment(builder, text);
+    if (records->begun_ns)
+        add_time_comment(builder,
+                         "cpprof: since it was attached, "
+                         "%Y-%m-%d %H:%M:%S UTC; blocks that were there before "
+                         "are not in it",
+                         records->begun_ns);
     if (records->n_unfollowed) {
         snprintf(text, sizeof text,
                  "cpprof: %" PRIu64 " samples missing from what is in use",

@@ -175,6 +175,7 @@ read_head(const struct reading *r, struct cpprof__heap_records *records)
 
     records->rate = load_relaxed(&head->rate);
     records->n_rates = load_relaxed(&head->n_rates);
+    records->begun_ns = load_relaxed(&head->begun_ns);
     records->peak_ns = load_relaxed(&head->peaks[r->number].time_ns);
     if (r->number)
         return; /* losses are not counted by heap */

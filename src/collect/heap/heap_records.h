@@ -42,7 +42,8 @@ struct cpprof__heap_records {
     uint64_t n_unfollowed; /* allocated, but not known when freed */
     uint64_t peak_ns;      /* CLOCK_REALTIME when the peak ended; 0: it lasts */
     int64_t rate;
-    uint64_t n_rates; /* changes of it while something was sampled */
+    uint64_t n_rates;  /* changes of it while something was sampled */
+    uint64_t begun_ns; /* CLOCK_REALTIME of the attach; 0: of the start */
 };
 
 /* flags: CPPROF_FLAG_PEAK, CPPROF_FLAG_LABELS. Errors: CPPROF_NOMEM. */

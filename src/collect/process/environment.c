@@ -198,6 +198,16 @@ note_owner(void)
     setenv(OWNER_VARIABLE, pid, 1);
 }
 
+static void
+turn_on(void)
+{
+    is_on = true;
+    if (environment.kinds & CPPROF__KIND_HEAP)
+        cpprof__heap_set_rate(environment.heap_rate);
+    if (environment.heap.flags & CPPROF_FLAG_LABELS)
+        store_relaxed(&cpprof__wants_labels, 1);
+}
+
 void
 cpprof__environment_read(void)
 {
@@ -207,15 +217,10 @@ cpprof__environment_read(void)
     if (!text || !*text)
         return;
     cpprof__heap_set_rate(0);
-    if (cpprof__environment_parse(text, &environment, &error) != CPPROF_OK) {
+    if (cpprof__environment_parse(text, &environment, &error) != CPPROF_OK)
         cpprof__environment_complain(&error);
-        return;
-    }
-    is_on = true;
-    if (environment.kinds & CPPROF__KIND_HEAP)
-        cpprof__heap_set_rate(environment.heap_rate);
-    if (environment.heap.flags & CPPROF_FLAG_LABELS)
-        store_relaxed(&cpprof__wants_labels, 1);
+    else
+        turn_on();
 }
 
 const struct cpprof__environment *
@@ -296,6 +301,85 @@ cpprof__environment_start_child(void)
         return;
     cpprof__environment_end_start_child();
     start_samplers_late();
+}
+
+/* ---- a process that runs already -------------------------------------- */
+
+bool
+cpprof__environment_is_on(void)
+{
+    return is_on;
+}
+
+enum cpprof_status
+cpprof__environment_attach_read(const char *text, uint32_t *kinds,
+                                const char **directory,
+                                struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    memset(&environment, 0, sizeof environment);
+    status = cpprof__environment_parse(text, &environment, error);
+    if (status != CPPROF_OK)
+        return status;
+    if (environment.has_vm || environment.serves_only || *environment.http ||
+        environment.is_push_named || environment.kinds & CPPROF__KIND_MMAP)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "http, push, vm and mmap cannot be had in a "
+                            "process that runs already");
+    *kinds = environment.kinds;
+    *directory = *environment.directory ? environment.directory : NULL;
+    return CPPROF_OK;
+}
+
+/* A thread of ours or the program's may end, and a descriptor may be needed: so
+ * timers, which need none, unless the other is asked for. */
+enum cpprof_status
+cpprof__environment_attach(struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    if (environment.cpu.engine == CPPROF_ENGINE_AUTO)
+        environment.cpu.engine = CPPROF_ENGINE_TIMER;
+    is_descendant = is_child = false;
+    *folder = 0;
+    turn_on();
+    if (environment.kinds & ~CPPROF__KIND_CPU)
+        status = cpprof__environment_end_start(&environment, false, error);
+    if (status == CPPROF_OK && environment.kinds & CPPROF__KINDS_OF_WALL)
+        status = *environment.directory
+                     ? cpprof__wall_record(&environment.wall, NULL, error)
+                     : sample_wall(NULL, error);
+    if (status == CPPROF_OK && environment.kinds & CPPROF__KIND_CPU)
+        status = *environment.directory ? record_cpu(NULL, error)
+                                        : sample_cpu(NULL, error);
+    return status;
+}
+
+static void
+first_error(enum cpprof_status status, const struct cpprof_error *its,
+            enum cpprof_status *first, struct cpprof_error *error)
+{
+    if (status != CPPROF_OK && *first == CPPROF_OK) {
+        *first = status;
+        *error = *its;
+    }
+}
+
+enum cpprof_status
+cpprof__environment_detach(struct cpprof_error *error)
+{
+    enum cpprof_status first = CPPROF_OK;
+    struct cpprof_error its;
+
+    cpprof__late_end();
+    first_error(cpprof__default_stop(&cpprof__wall_life, &its), &its, &first,
+                error);
+    first_error(cpprof__default_stop(&cpprof__cpu_life, &its), &its, &first,
+                error);
+    first_error(cpprof__environment_end_stop(&its), &its, &first, error);
+    is_on = false;
+    return first;
 }
 
 /* ---- the end ---------------------------------------------------------- */

@@ -150,6 +150,10 @@ cpprof__environment_end_start_child(void);
 /* Write them, or leave them to a recorder. To be called on a thread of ours. */
 enum cpprof_status
 cpprof__environment_end(struct cpprof_error *error);
+/* The same while the process goes on: the rates are 0 after it, and what was
+ * begun for it has ended. */
+enum cpprof_status
+cpprof__environment_end_stop(struct cpprof_error *error);
 /* Is there anything to write of them, or to leave to a recorder? Safety: AS. */
 bool
 cpprof__environment_end_is_due(void);
@@ -185,6 +189,21 @@ cpprof__environment_start(void);
 /* The same in a child made by fork, if this process was started so. */
 void
 cpprof__environment_start_child(void);
+
+/* Of a process that runs already (src/attach): understand a text, of kinds and
+ * of a recorder's directory, or NULL; start what it asks for; and stop it, with
+ * its profiles written. On a thread of ours, one after the other. After a
+ * failed start it is to be stopped. */
+bool
+cpprof__environment_is_on(void);
+enum cpprof_status
+cpprof__environment_attach_read(const char *text, uint32_t *kinds,
+                                const char **directory,
+                                struct cpprof_error *error);
+enum cpprof_status
+cpprof__environment_attach(struct cpprof_error *error);
+enum cpprof_status
+cpprof__environment_detach(struct cpprof_error *error);
 
 /* Is there anything to write at the end of the process: what CPPROF asks for,
  * or a profile that the program started and did not stop? in_haste: it ends by

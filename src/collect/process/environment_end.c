@@ -17,7 +17,9 @@
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/waits/wait_buckets.h"
 
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +45,7 @@ static bool is_child;                       /* made by fork */
 static bool is_made;                        /* so, or by exec */
 static struct cpprof_heap *mappings;        /* followed with mmap=on */
 static uint64_t n_sampled_at_fork;
+static uint32_t is_stopping; /* futex: nobody looks after the tables */
 
 static uint64_t
 n_sampled(void)
@@ -170,7 +173,9 @@ look_after_tables(void *arg)
     while (cpprof__recorded_tick()) {
         if (cpprof__own_thread_must_leave())
             return true;
-        nanosleep(&pause, NULL);
+        syscall(SYS_futex, &is_stopping, FUTEX_WAIT, 0, &pause, NULL, 0);
+        if (load_acquire(&is_stopping))
+            break;
     }
     return false;
 }
@@ -178,7 +183,9 @@ look_after_tables(void *arg)
 static enum cpprof_status
 start_looking_after(struct cpprof_error *error)
 {
-    int failed = cpprof__own_thread_detached(look_after_tables, NULL, 0);
+    const struct cpprof__own_thread what = {
+        .name = "cpprof", .run = look_after_tables, .wake = &is_stopping};
+    int failed = cpprof__own_thread_start_detached(&what);
 
     return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed,
                                  "pthread_create: %s", strerror(failed))
@@ -243,6 +250,7 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
 
     environment = env;
     is_made = is_descendant;
+    store_relaxed(&is_stopping, 0u);
     status = *env->directory ? start_recording(error) : start_writing(error);
     if (status != CPPROF_OK) {
         cpprof__heap_set_rate(0);
@@ -299,4 +307,22 @@ cpprof__environment_end(struct cpprof_error *error)
     }
     started_pid = 0;
     return write_ends(error);
+}
+
+enum cpprof_status
+cpprof__environment_end_stop(struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__environment_end(error);
+    size_t i;
+
+    cpprof__recorded_stop(); /* before the copy says that nothing is on */
+    cpprof__heap_set_rate(0);
+    cpprof_block_set_rate(0);
+    cpprof_mutex_set_fraction(0);
+    store_release(&is_stopping, 1u);
+    cpprof__futex_wake(&is_stopping);
+    started_pid = 0;
+    for (i = 0; i < N_ENDS; i++)
+        ends[i].writer = (struct cpprof_writer){.size = 0};
+    return status;
 }

@@ -208,6 +208,22 @@ remove_empty(const char *directory)
     }
 }
 
+/* Hooks may be looking at the page of an earlier recorder: the new one is moved
+ * into its place. */
+static void
+see_control(const char *directory)
+{
+    const uint32_t **plan = &cpprof__mirror_plan.control;
+    const uint32_t *control = cpprof__spool_control(directory);
+    size_t n = CPPROF__SPOOL_CONTROL_BYTES;
+
+    if (*plan && control)
+        mremap((void *)(uintptr_t)control, n, n, MREMAP_MAYMOVE | MREMAP_FIXED,
+               (void *)(uintptr_t)*plan);
+    else if (control)
+        store_release(plan, control);
+}
+
 enum cpprof_status
 cpprof__recorded_start(const char *directory, const char *owner,
                        struct cpprof_error *error)
@@ -226,8 +242,9 @@ cpprof__recorded_start(const char *directory, const char *owner,
     plan->n_bytes = cpprof__recorded_offset(CPPROF__MIRROR_END);
     plan->first_pid = (int32_t)getpid();
     plan->scripts = cpprof__script_file_record(directory);
+    plan->n_areas = 0;
     plan_areas();
-    plan->control = cpprof__spool_control(directory);
+    see_control(directory);
     remove_empty(directory);
     cpprof__tables_read_maps();
     if (cpprof__mirror_start())
@@ -318,4 +335,18 @@ cpprof__recorded_end(bool with_timeout)
         cpprof__tables_resolve();
     mark_ended(head);
     remove_if_empty(head);
+}
+
+/* Nobody is to hold on to the recorder's memory. */
+void
+cpprof__recorded_stop(void)
+{
+    const uint32_t *control = cpprof__mirror_plan.control;
+
+    cpprof__mirror_stop();
+    if (control)
+        mmap((void *)(uintptr_t)control, CPPROF__SPOOL_CONTROL_BYTES, PROT_READ,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (cpprof__wall_kept)
+        memset(&cpprof__wall_kept->head, 0, sizeof cpprof__wall_kept->head);
 }

@@ -18,7 +18,8 @@ uint64_t
 cpprof__recorded_offset(enum cpprof__mirror_part part);
 
 /* owner: the library whose malloc it is, if it is not ours, or NULL. To be
- * called once, outside handlers, after the tables were made. */
+ * called once, or again after a stop, outside handlers, after the tables were
+ * made. */
 enum cpprof_status
 cpprof__recorded_start(const char *directory, const char *owner,
                        struct cpprof_error *error);
@@ -33,5 +34,9 @@ cpprof__recorded_tick(void);
  * for long. */
 void
 cpprof__recorded_end(bool with_timeout);
+
+/* The process goes on and its recorder leaves: the copy ends here. */
+void
+cpprof__recorded_stop(void);
 
 #endif

@@ -12,6 +12,8 @@
  */
 #include "collect/runtime/next.h"
 
+#include "arch/atomic.h"
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -215,18 +217,53 @@ begin(struct cpprof__definition *d, const char *name)
     d->module = NULL;
 }
 
+static void
+begin_all(struct cpprof__definition *d, const char *names, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++, names += strlen(names) + 1)
+        begin(&d[i], names);
+}
+
 void
 cpprof__next_symbols(const char *names, struct cpprof__definition *d,
                      unsigned n)
 {
     const struct link_map *own = cpprof__own_module();
-    unsigned i, left = n;
+    unsigned left = n;
 
-    for (i = 0; i < n; i++, names += strlen(names) + 1)
-        begin(&d[i], names);
+    begin_all(d, names, n);
+    if (cpprof__own_is_late())
+        left = find(d, n, left, first_of(own), own);
     if (own)
         left = find(d, n, left, own->l_next, NULL);
     find(d, n, left, first_of(own), own);
+}
+
+void
+cpprof__own_symbols(const char *names, struct cpprof__definition *d, unsigned n)
+{
+    const struct link_map *own = cpprof__own_module();
+
+    begin_all(d, names, n);
+    if (own)
+        find(d, n, n, own, own->l_next);
+}
+
+void
+cpprof__note_other_definitions(const struct link_map *m,
+                               struct cpprof__definition *d, unsigned n)
+{
+    struct cpprof__definition other;
+    struct names names;
+    unsigned i;
+
+    for (i = 0; read_names(m, &names) && i < n; i++) {
+        other = d[i];
+        if (find_in(m, &names, &other) && other.address != d[i].address)
+            d[i].module = NULL;
+    }
 }
 
 void *
@@ -291,4 +328,27 @@ cpprof__own_is_linked(void)
         if (needs(m, name))
             return true;
     return false;
+}
+
+/* What is there at the start of a program stands in front of its libc, or was
+ * linked. libc alone defines this name. */
+static bool
+is_late(void)
+{
+    const struct link_map *own = cpprof__own_module();
+    struct cpprof__definition d;
+
+    begin(&d, "getauxval");
+    return own && !find(&d, 1, 1, first_of(own), own) &&
+           !cpprof__own_is_linked();
+}
+
+bool
+cpprof__own_is_late(void)
+{
+    static uint32_t late; /* 1: no, 2: yes */
+
+    if (!load_acquire(&late))
+        store_release(&late, is_late() ? 2u : 1u);
+    return load_acquire(&late) == 2;
 }

@@ -23,7 +23,8 @@ struct cpprof__definition {
 
 /*
  * The next definitions after this library, as dlsym(RTLD_NEXT) finds them; when
- * there is none (this library was loaded late) the first one in front of it.
+ * there is none the first one in front of it. Of a library that was loaded late
+ * it is the first one in front that the program's modules have.
  * names: n of them, each with the 0 that ends it. Safety: AS, unless a module
  * is being unloaded.
  */
@@ -33,6 +34,18 @@ cpprof__next_symbols(const char *names, struct cpprof__definition *definitions,
 /* The same of one, or NULL. */
 void *
 cpprof__next_symbol(const char *name);
+
+/* This library's own definitions of n names. Safety: AS. */
+void
+cpprof__own_symbols(const char *names, struct cpprof__definition *definitions,
+                    unsigned n);
+
+/* For each name that this module defines at another address: clears `module`.
+ * Safety: AS, unless the module is being unloaded. */
+void
+cpprof__note_other_definitions(const struct link_map *module,
+                               struct cpprof__definition *definitions,
+                               unsigned n);
 
 /* The definition that the program gets, whose module may be this one; or NULL,
  * and the module is as it was. */
@@ -47,5 +60,11 @@ cpprof__own_module(void);
  * its libraries? Otherwise it was only preloaded, or loaded late. */
 bool
 cpprof__own_is_linked(void);
+
+/* Was it loaded by a program that runs already, without being asked for by
+ * LD_PRELOAD or by a library that was linked with it? As the first call finds
+ * it. Safety: AS, unless a module is being unloaded. */
+bool
+cpprof__own_is_late(void);
 
 #endif

@@ -7,8 +7,9 @@
  * before if there was none.
  *
  * Invariants: once installed ours stays, so a late signal is recognised and
- * ignored; it has libc's restorer and flags, but for SA_ONSTACK once
- * `makes_coroutines` is set, whichever comes first.
+ * ignored, unless it is removed, and then libc's ignores it; it has libc's
+ * restorer and flags, but for SA_ONSTACK once `makes_coroutines` is set,
+ * whichever comes first.
  */
 #include "collect/threads/action.h"
 
@@ -48,10 +49,16 @@ cpprof__action_install(void)
 }
 
 void
+cpprof__action_remove(void)
+{
+}
+
+void
 cpprof__action_before_alternate_stack(void)
 {
 }
 #else
+static struct kernel_action libcs;
 static bool makes_coroutines; /* on alternate stacks; for good */
 
 static int
@@ -123,6 +130,7 @@ cpprof__action_install(void)
     if (failed || ours.handler == cpprof__on_signal || is_in_front(&ours))
         return failed;
     cpprof__thread_pointer_learn(getauxval(AT_HWCAP2));
+    libcs = ours;
     store_release(&cpprof__libc_handler, ours.handler);
     ours.handler = cpprof__on_signal;
     ours.flags |= SA_SIGINFO | SA_RESTART | SA_ONSTACK; /* and its restorer */
@@ -135,6 +143,18 @@ cpprof__action_install(void)
     if (!failed)
         store_release(&is_installed, true);
     return failed;
+}
+
+void
+cpprof__action_remove(void)
+{
+    struct kernel_action now;
+
+    if (load_acquire(&is_installed) &&
+        !swap_action(CPPROF__SIGNAL, NULL, &now) &&
+        now.handler == cpprof__on_signal)
+        swap_action(CPPROF__SIGNAL, &libcs, NULL);
+    store_release(&is_installed, false);
 }
 
 /* ---- alternate stacks -------------------------------------------------- */

@@ -25,9 +25,14 @@
 
 #include <stdbool.h>
 
-/* Install our handler, for good. 0 or an errno: ENOTSUP where libc has none. */
+/* Install our handler. 0 or an errno: ENOTSUP where libc has none. */
 int
 cpprof__action_install(void);
+
+/* Put libc's back, if ours is there: nothing that sends the signal is left.
+ * libc's passes over one that is still on its way, since no thread sent it. */
+void
+cpprof__action_remove(void);
 
 bool
 cpprof__action_is_installed(void);

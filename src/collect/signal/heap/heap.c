@@ -11,6 +11,7 @@
  */
 #include "collect/signal/heap/heap.h"
 
+#include "arch/clock.h"
 #include "arch/place.h"
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/heap/heap_random.h"
@@ -19,6 +20,8 @@
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/thread.h"
+
+#include <time.h>
 
 /* FAR: bytes to the next check of a thread that is not sampled. STEP: how much
  * a change of the rate raises the floor. A thread that sleeps through 2^29
@@ -36,6 +39,7 @@ void (*cpprof__heap_rate_changed)(void);
  */
 static int64_t heap_rate = CPPROF__HEAP_RATE;
 static uint32_t is_making, is_made;
+static uint64_t begun_ns; /* also in the head */
 
 size_t
 cpprof__heap_private_bytes(void)
@@ -62,6 +66,7 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
     heap->head->n_buckets = 1;
     cpprof__recycle_add(cpprof__buckets_recycle);
     store_relaxed(&heap->head->rate, load_relaxed(&heap_rate));
+    store_relaxed(&heap->head->begun_ns, load_relaxed(&begun_ns));
     __builtin_memcpy(heap->head->magic, CPPROF__HEAP_MAGIC, 8);
     store_release(&is_made, 1);
     store_release(&cpprof__heap_floor, (int64_t)STEP);
@@ -356,6 +361,24 @@ cpprof__heap_resize(const struct cpprof__heap_removed *removed,
     }
     cpprof__heap_count_alloc(heap, block.bucket, block.bytes, block.weight);
     follow(heap, &block);
+}
+
+void
+cpprof__heap_begin_anew(void)
+{
+    struct cpprof__heap *heap = &cpprof__heap;
+    struct cpprof__heap_block block;
+    uint32_t i;
+
+    store_relaxed(&begun_ns, cpprof__clock_ns(CLOCK_REALTIME));
+    if (!load_acquire(&is_made))
+        return;
+    store_relaxed(&heap->head->begun_ns, load_relaxed(&begun_ns));
+    for (i = 1; i < cpprof__heap_n_blocks(heap); i++)
+        if (cpprof__heap_read_block(heap, i, &block))
+            cpprof__heap_remove((const void *)(uintptr_t)block.address,
+                                (uint16_t)block.use, NULL);
+    cpprof__buckets_begin_anew(heap);
 }
 
 void

@@ -141,6 +141,11 @@ cpprof__heap_private_bytes(void);
 void
 cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree);
 
+/* Forget all blocks and sums, while the rate is 0; the profile says from when
+ * on it is. What a thread is just adding may stay. Not in handlers. */
+void
+cpprof__heap_begin_anew(void);
+
 /* In a child made by fork, by the thread that goes on: gives back what the
  * other threads held, and draws anew, so that parent and child do not sample
  * the same. Not needed for correctness. Safety: AS. */

@@ -215,6 +215,45 @@ cpprof__heap_count_use(struct cpprof__heap *heap, uint32_t bucket,
     cpprof__mirror(p, sizeof *p);
 }
 
+/* ---- from the beginning ----------------------------------------------- */
+
+/* The peak is now. */
+static void
+begin_bucket(struct cpprof__heap *heap, struct cpprof__heap_bucket *b)
+{
+    const struct cpprof__heap_peak *p =
+        &heap->head->peaks[b->heap % CPPROF__HEAP_HEAPS];
+
+    store_relaxed(&b->alloc_objects, (uint64_t)0);
+    store_relaxed(&b->alloc_bytes, (uint64_t)0);
+    store_relaxed(&b->n_sampled, (uint64_t)0);
+    store_relaxed(&b->bytes_sampled, (uint64_t)0);
+    store_relaxed(&b->peak_objects, load_relaxed(&b->now_objects));
+    store_relaxed(&b->peak_bytes, load_relaxed(&b->now_bytes));
+    store_relaxed(&b->epoch, load_relaxed(&p->epoch));
+}
+
+void
+cpprof__buckets_begin_anew(struct cpprof__heap *heap)
+{
+    struct cpprof__heap_head *head = heap->head;
+    uint32_t i;
+
+    for (i = 1; i < cpprof__heap_n_buckets(heap); i++)
+        begin_bucket(heap, &heap->buckets[i]);
+    for (i = 0; i < CPPROF__HEAP_HEAPS; i++) {
+        struct cpprof__heap_peak *p = &head->peaks[i];
+
+        store_relaxed(&p->peak_bytes, load_relaxed(&p->now_bytes));
+        store_relaxed(&p->time_ns, (uint64_t)0);
+    }
+    store_relaxed(&head->n_rates, (uint64_t)0);
+    store_relaxed(&head->n_lost, (uint64_t)0);
+    store_relaxed(&head->lost_bytes, (uint64_t)0);
+    store_relaxed(&head->lost_objects, (uint64_t)0);
+    store_relaxed(&head->n_unfollowed, (uint64_t)0);
+}
+
 /* ---- recycling -------------------------------------------------------- */
 
 static bool

@@ -35,6 +35,10 @@ cpprof__buckets_make(struct cpprof__heap *heap, void *index);
 void
 cpprof__buckets_recycle(void);
 
+/* Nothing was ever allocated, as far as all sums say. */
+void
+cpprof__buckets_begin_anew(struct cpprof__heap *heap);
+
 /* Sizes that are near each other: 8 classes for each power of two. */
 uint16_t
 cpprof__heap_size_class(uint64_t n);

@@ -86,6 +86,8 @@ struct cpprof__heap_head {
     uint64_t lost_objects;
     uint64_t n_unfollowed; /* in a bucket, but without room as a live block, so
                             * missing from what is in use */
+    uint64_t begun_ns;     /* CLOCK_REALTIME of the attach from which on blocks
+                            * are counted; 0: of all of the process's life */
     struct cpprof__heap_peak peaks[CPPROF__HEAP_HEAPS];
 };
 

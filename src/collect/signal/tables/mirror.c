@@ -47,6 +47,7 @@ enum making { NOT_MADE, MAKING, MADE, FAILED };
 /* All zero in a child. */
 struct known {
     char *base; /* of the file's mapping; NULL: not yet */
+    long place; /* of an earlier file, for the next one; 0: none */
     uint32_t making;
     char path[PATH_MAX + 32]; /* no room for it on a program's stack */
     uint8_t filled[STEPS_MAX];
@@ -124,14 +125,27 @@ static long
 map(long fd)
 {
     size_t n = cpprof__mirror_plan.n_bytes;
-    long base = call3(SYS_ftruncate, fd, (long)n, 0);
+    long base = call3(SYS_ftruncate, fd, (long)n, 0), place = known->place;
 
     if (!base)
-        base = cpprof__syscall(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_NORESERVE, fd, 0);
+        base = cpprof__syscall(
+            SYS_mmap, place, (long)n, PROT_READ | PROT_WRITE,
+            MAP_SHARED | MAP_NORESERVE | (place ? MAP_FIXED : 0), fd, 0);
     if (!is_errno(base))
         call3(SYS_madvise, base, (long)n, MADV_DONTFORK);
     return base;
+}
+
+/* Whoever is copying at this moment writes to memory that nobody reads; the
+ * next file is mapped there. */
+static void
+give_place(long base)
+{
+    cpprof__syscall(SYS_mmap, base, (long)cpprof__mirror_plan.n_bytes,
+                    PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                    0);
+    known->place = base;
 }
 
 /* Back the steps that hold these bytes with memory. */
@@ -261,7 +275,7 @@ open_file(int32_t pid)
         return fd;
     base = map(fd);
     if (!is_errno(base) && !fill((char *)base, 0, STEP)) {
-        call3(SYS_munmap, base, (long)cpprof__mirror_plan.n_bytes, 0);
+        give_place(base);
         base = -ENOSPC;
     }
     call3(SYS_close, fd, 0, 0);
@@ -386,11 +400,36 @@ cpprof__mirror_head(void)
     return known ? (void *)load_acquire(&known->base) : NULL;
 }
 
+void
+cpprof__mirror_stop(void)
+{
+    char *base = cpprof__mirror_head() ? known->base : NULL;
+
+    store_relaxed(&cpprof__mirror_plan.wanted, false);
+    cpprof__mirror_plan.n_areas = 0;
+    if (!base)
+        return;
+    store_release(&known->base, NULL);
+    give_place((long)base);
+}
+
+/* There is an earlier file, which has ended. */
+static bool
+start_again(void)
+{
+    __builtin_memset(known->filled, 0, sizeof known->filled);
+    store_release(&known->making, (uint32_t)NOT_MADE);
+    return true;
+}
+
 bool
 cpprof__mirror_start(void)
 {
-    long p =
-        cpprof__syscall(SYS_mmap, 0, sizeof *known, PROT_READ | PROT_WRITE,
+    long p;
+
+    if (known)
+        return start_again();
+    p = cpprof__syscall(SYS_mmap, 0, sizeof *known, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (is_errno(p))

@@ -109,9 +109,14 @@ cpprof__mirror_tables(void);
 void
 cpprof__mirror_all(void);
 
-/* Memory for what is known of the file, once, outside handlers. */
+/* Memory for what is known of the file, outside handlers. */
 bool
 cpprof__mirror_start(void);
+
+/* Forget the file, whose copy is final. Another one may be started; its layout
+ * is as long. Outside handlers. */
+void
+cpprof__mirror_stop(void);
 
 /* Make the file now, and not at the first change: 0 or an errno. Safety: AS. */
 int

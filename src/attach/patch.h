@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names that are taken over (collect/runtime/real.h), in a process whose
+ * modules were bound before this library came: the entries through which a
+ * module calls them (its global offset table, and pointers that the loader
+ * filled in) are pointed at our exported functions, and back.
+ *
+ * No code is changed. An entry changes only from the definition that it has to
+ * be, or from its own stub of lazy binding, to our function; and back only from
+ * our function to that definition. What a program has copied elsewhere it
+ * keeps, and it may be called at any time: so this library is never unloaded.
+ */
+#ifndef ATTACH_PATCH_H
+#define ATTACH_PATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Parts of the table, by group. */
+#define CPPROF__PATCH_PROCESS 1u
+#define CPPROF__PATCH_HEAP    2u
+#define CPPROF__PATCH_WAITS   4u
+
+/* Find out what stands for what. False: our functions stand in front, and
+ * modules call them already. */
+bool
+cpprof__patch_begin(void);
+
+/*
+ * Look at all modules that are there: patch the names of these parts, or put
+ * back all that are patched. One thread at a time, which is one of ours; it
+ * waits for nobody but for who loads or unloads, at most so long as a list is
+ * changed.
+ *
+ * False: a module was not ready, or a fork was under way; look again soon.
+ */
+bool
+cpprof__patch_all(unsigned parts);
+bool
+cpprof__patch_restore(void);
+
+/* Modules were loaded since the last time that all were looked at. */
+bool
+cpprof__patch_has_news(void);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Preloaded in place of the library: before main() a thread loads that as a
+ * debugger would have it loaded, $HOST_LIBRARY, and attaches with $HOST_ATTACH.
+ * With $HOST_CYCLES it goes on in the background: out, and in again, so many
+ * times, while the host runs.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int (*attach)(const char *config, char *message, size_t size);
+static int (*detach)(char *message, size_t size);
+static pthread_barrier_t is_attached;
+
+/* Where the host leaves no memory there is no profile. */
+static void
+must(int code, const char *what, const char *message)
+{
+    if (!code || code == ENOMEM)
+        return;
+    fprintf(stderr, "%s: %d %s\n", what, code, message);
+    _exit(99);
+}
+
+static void *
+be_late(void *words)
+{
+    const char *cycles = getenv("HOST_CYCLES");
+    void *library = dlopen(getenv("HOST_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+    char message[200] = "";
+    int n = cycles ? atoi(cycles) : 0;
+
+    must(!library, "dlopen", library ? "" : dlerror());
+    *(void **)&attach = dlsym(library, "cpprof_attach");
+    *(void **)&detach = dlsym(library, "cpprof_detach");
+    must(attach(words, message, sizeof message), "attach", message);
+    pthread_barrier_wait(&is_attached);
+    while (n--) {
+        must(detach(message, sizeof message), "detach", message);
+        must(attach(words, message, sizeof message), "attach again", message);
+    }
+    return NULL;
+}
+
+__attribute__((constructor)) static void
+begin(void)
+{
+    pthread_t thread;
+
+    if (!getenv("HOST_ATTACH"))
+        return;
+    pthread_barrier_init(&is_attached, NULL, 2);
+    if (pthread_create(&thread, NULL, be_late, getenv("HOST_ATTACH")))
+        return;
+    pthread_barrier_wait(&is_attached);
+    if (getenv("HOST_CYCLES"))
+        pthread_detach(thread);
+    else
+        pthread_join(thread, NULL);
+}
