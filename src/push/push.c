@@ -285,6 +285,27 @@ start_thread(struct cpprof__push *push, bool (*run)(void *arg), unsigned flags,
                         strerror(failed));
 }
 
+static void
+report(void *ctx, const char *line)
+{
+    struct cpprof_error error;
+
+    (void)ctx;
+    cpprof__fail(&error, CPPROF_SYSTEM, 0, "%s", line);
+    cpprof__environment_complain(&error);
+}
+
+/* Of the taker. A function of the program that is told of errors has the
+ * program's descriptors; and so has who may make perf events. */
+static unsigned
+table_of(const struct cpprof__push_plan *plan)
+{
+    bool is_programs = (plan->report && plan->report != report) ||
+                       plan->cpu.engine == CPPROF_ENGINE_PERF;
+
+    return is_programs ? 0 : CPPROF__OWN_TABLE;
+}
+
 static enum cpprof_status
 start_threads(struct cpprof__push *push, struct cpprof_error *error)
 {
@@ -297,7 +318,7 @@ start_threads(struct cpprof__push *push, struct cpprof_error *error)
     if (!*push->plan.pattern)
         status = start_thread(push, run_sender, CPPROF__OWN_TABLE, error);
     if (status == CPPROF_OK)
-        status = start_thread(push, run_taker, 0, error);
+        status = start_thread(push, run_taker, table_of(&push->plan), error);
     if (status == CPPROF_OK)
         return status;
     cpprof__push_rounds_drop(&push->rounds);
@@ -440,16 +461,6 @@ cpprof__push_in_child(void)
 {
     of_parent = swap_acq_rel(&current, (struct cpprof__push *)NULL);
     store_release(&is_taken, 0u);
-}
-
-static void
-report(void *ctx, const char *line)
-{
-    struct cpprof_error error;
-
-    (void)ctx;
-    cpprof__fail(&error, CPPROF_SYSTEM, 0, "%s", line);
-    cpprof__environment_complain(&error);
 }
 
 /* The clients of Pyroscope read these variables, too. */

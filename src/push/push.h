@@ -49,9 +49,9 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error);
 void
 cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void));
 
-/* Leave a message, which the taker prints if there was none for a minute. The
- * sender cannot print it, because its table of descriptors has no standard
- * error. Safety: MT. */
+/* Leave a message, which the taker tells if there was none for a minute: where
+ * a function of the program is told, only the taker has the program's
+ * descriptors. Safety: MT. */
 void
 cpprof__push_notice(struct cpprof__push *push, const char *line);
 

@@ -65,13 +65,15 @@ MODES = {
 READS_PROC = ({mode for mode, (how, words) in MODES.items()
                if words and re.search("cpu|wall", words)},
               "a late start reads /proc in the program's table of descriptors")
+PERF_TABLE = ({"cpu perf"}, "perf events are in the program's table, and so "
+              "is the thread that makes them")
 KNOWN = {
     "limits_memory": (
         {"record all", "all", "attached"},
         "under a limit of 12 MB there is no room for all "
         "tables; cpprof record says so and exits with 1"),
-    "lowest_descriptor": ({"cpu perf"}, "perf events are in the program's "
-                          "table, and so is the thread that makes them"),
+    "lowest_descriptor": PERF_TABLE,
+    "lowest_later": PERF_TABLE,
     "standard_closed": READS_PROC,
     "raw_calls": READS_PROC,
     "exit_in_malloc": ({"cpu perf"}, "there is no keeper that could load the "

@@ -18,6 +18,7 @@
 #include "collect/process/late.h"
 #include "collect/recording/recorded.h"
 #include "collect/runtime/exempt.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/store/spool.h"
 #include "collect/wall/wall.h"
@@ -52,8 +53,7 @@ cpprof__environment_complain(const struct cpprof_error *error)
     char line[sizeof error->text + 16];
     int n = snprintf(line, sizeof line, "cpprof: %s\n", error->text);
 
-    if (write(STDERR_FILENO, line, (size_t)n) < 0)
-        return;
+    cpprof__own_thread_say(line, (size_t)n);
 }
 
 /* Errors of files name the file; one of memory says nothing but that. */

@@ -68,6 +68,7 @@ static uint64_t program_mask;
 static __thread struct {
     bool is_own;
     const struct cpprof__own_thread *thread; /* NULL: others made it */
+    bool has_table; /* of descriptors, which is not the program's */
     bool is_alone;
     uint64_t looked_ns;
 } self;
@@ -127,6 +128,7 @@ leave_descriptors(void)
 
     if (syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))
         return;
+    self.has_table = true;
     for (i = 0; i < 3; i++)
         if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
             return;
@@ -178,7 +180,9 @@ stat_field(const char *stat, unsigned number)
 }
 
 /* It stays in the list of threads, as a zombie, until the process ends. status:
- * as wait() would tell it. */
+ * as wait() would tell it. /proc/self is the main thread's, which has an
+ * executable as long as it runs: to ask for that takes no descriptor, where a
+ * thread that asks each second may have the program's table. */
 static bool
 main_has_ended_with(int *status)
 {
@@ -186,6 +190,10 @@ main_has_ended_with(int *status)
     const char *state = NULL, *code = NULL;
     char path[64];
     bool has;
+
+    *status = 0;
+    if (readlink("/proc/self/exe", path, sizeof path) >= 0)
+        return false;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
     if (cpprof__proc_read(path, &stat)) {
@@ -548,6 +556,10 @@ others_are_ours(void)
         int32_t tid = (int32_t)atoi(entry->d_name);
 
         all = !tid || tid == (int32_t)getpid() || cpprof__is_own_thread(tid);
+        if (!all) { /* or it is being made */
+            cpprof__own_threads_wait_named();
+            all = cpprof__is_own_thread(tid);
+        }
     }
     if (dir)
         closedir(dir);
@@ -580,6 +592,28 @@ bool
 cpprof__own_thread_must_leave(void)
 {
     return cpprof__own_threads_pause_now() || cpprof__own_threads_are_alone();
+}
+
+#ifndef SYS_pidfd_getfd /* since Linux 5.6 */
+#define SYS_pidfd_getfd 438
+#endif
+
+void
+cpprof__own_thread_say(const char *line, size_t n)
+{
+    int process = -1, fd = STDERR_FILENO;
+
+    if (self.has_table) {
+        process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+        fd = (int)syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
+    }
+    if (write(fd, line, n) < 0) {
+        /* There is nobody to tell. */
+    }
+    if (self.has_table) {
+        close(fd);
+        close(process);
+    }
 }
 
 bool

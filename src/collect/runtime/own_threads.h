@@ -80,6 +80,12 @@ cpprof__own_thread_start_detached(const struct cpprof__own_thread *what);
 bool
 cpprof__own_keeper_run(void (*f)(void));
 
+/* Write to the program's standard error, from any thread. One with a table of
+ * its own has a copy of that descriptor for so long: of the main thread's, so
+ * after the end of that there is none. Safety: MT. */
+void
+cpprof__own_thread_say(const char *line, size_t n);
+
 /* Run f on one in the caller's stead, with a stack for libdw, and wait for it;
  * on the caller when that is one already, or there can be no other. Safety:
  * MT. */
