@@ -68,6 +68,11 @@ set(const struct cpprof__flags *flags, const struct cpprof__flag *flag,
         break;
     case CPPROF__FLAG_LIST:
         return append(at, text);
+    case CPPROF__FLAG_FILES:
+        if (*text)
+            return append(at, text);
+        cpprof__cli_fail("-%s= names no file", flag->name);
+        return false;
     case CPPROF__FLAG_MAYBE:
         value = true;
         *(const char **)at = parse_bool(text, &value) ? "" : text;

@@ -24,6 +24,7 @@ enum cpprof__flag_kind {
     CPPROF__FLAG_DOUBLE, /* double */
     CPPROF__FLAG_STRING, /* const char *, a part of argv */
     CPPROF__FLAG_LIST,   /* struct cpprof__flag_list: given several times */
+    CPPROF__FLAG_FILES,  /* the same; an empty one is refused */
     CPPROF__FLAG_CHOICE, /* the same: the name of a flag of its group */
     /* Rows that are text and no flag: */
     CPPROF__FLAG_TOPIC, /* name, argument: a summary; begins a part of help */

@@ -38,6 +38,8 @@ struct source {
     bool is_used; /* by a location */
     bool has_stand_ins;
     bool is_open;
+    bool is_asked; /* it lacked names */
+    bool is_named; /* a name or a line of it is new, and no stand-in */
     size_t number; /* of the lookup */
     struct cpprof__mapped_range range;
     struct cpprof__image image;
@@ -277,6 +279,7 @@ open_sources(struct work *w)
 
         if (!is_wanted(w, i))
             continue;
+        w->sources[i].is_asked = true;
         status = open_source(w, i, path);
         w->maker.failed |= status == CPPROF_NOMEM;
         if (status == CPPROF_OK && !add_image(w, &w->sources[i], path))
@@ -314,6 +317,26 @@ add_line(struct work *w, const struct cpprof__frame *frame,
         (frame->line ? PPROF_HAS_LINE_NUMBERS : 0) | PPROF_HAS_INLINE_FRAMES;
 }
 
+/* Does the innermost frame tell more than the location does by now? */
+static bool
+is_news(const struct work *w, const struct pprof_location *l,
+        const struct cpprof__frame *frame)
+{
+    const struct pprof_profile *p = w->p;
+    const char *name = frame->system_name;
+    const struct pprof_function *f;
+    const struct pprof_line *line;
+
+    if (frame->is_stand_in || !l->n_lines)
+        return !frame->is_stand_in;
+    line = &p->lines.at[l->first_line];
+    if (line->function == PPROF_NONE || (frame->line && !line->line))
+        return true;
+    f = &p->functions.at[line->function];
+    return strcmp(cpprof__strings_text(&p->strings, f->name), name) != 0 &&
+           strcmp(cpprof__strings_text(&p->strings, f->system_name), name) != 0;
+}
+
 static void
 name_location(struct work *w, struct pprof_location *l)
 {
@@ -329,6 +352,7 @@ name_location(struct work *w, struct pprof_location *l)
     n = cpprof__lookup_frames(&w->lookup, source->number, address, w->frames);
     if (n && w->frames[0].is_stand_in && l->n_lines) /* no better than that */
         n = 0;
+    w->sources[l->mapping].is_named |= n && is_news(w, l, w->frames);
     for (i = 0; i < n && !w->maker.failed; i++)
         add_line(w, &w->frames[i], &p->mappings.at[l->mapping]);
     if (n == 0 || w->maker.failed) {
@@ -352,6 +376,30 @@ name_locations(struct work *w)
     for (i = 0; i < p->mappings.n; i++)
         if (w->sources[i].has_stand_ins)
             p->mappings.at[i].flags &= ~HAS_ALL;
+}
+
+/* Whoever gives binaries takes them for what has the names: say so if none of
+ * the mappings that they are for, and that lack names, has got one. */
+static enum cpprof_status
+check_given(const struct work *w, struct cpprof_error *error)
+{
+    const char *path = NULL;
+    size_t i;
+
+    for (i = 0; w->given && i < w->p->mappings.n; i++) {
+        const char *given = cpprof__given_for(w->given, w->n_given, w->p, i);
+
+        if (given && w->sources[i].is_used &&
+            (!w->sources[i].is_asked || w->sources[i].is_named))
+            return CPPROF_OK;
+        path = given ? given : path;
+    }
+    if (!path || w->lookup.no_library)
+        return CPPROF_OK;
+    return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                        "%s names nothing in this profile: it has no symbols, "
+                        "or no sample is in it",
+                        path);
 }
 
 /* --------------------------------------------------------- everything ---- */
@@ -438,8 +486,8 @@ pprof_symbolize(struct pprof_profile *p,
     } else {
         w->maker.failed = true;
     }
-    if (w->maker.failed)
-        status = cpprof__fail_nomem(error);
+    status =
+        w->maker.failed ? cpprof__fail_nomem(error) : check_given(w, error);
     close_all(w);
     free(w);
     cpprof__debug_check(p);

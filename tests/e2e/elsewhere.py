@@ -7,6 +7,7 @@ a binary that is given (cpprof symbolize -binary=), or by a debuginfod server.
 import gzip
 import http.server
 import os
+import pty
 import re
 import shutil
 import signal
@@ -39,10 +40,11 @@ __attribute__((noinline, noclone)) static unsigned churn(unsigned n)
         s = mix(s);
     return s;
 }
-int main(void)
+int main(int argc, char **argv)
 {
     unsigned s = 0;
-    for (int i = 0; i < 60; i++)
+    (void)argv;
+    for (int i = 0; i < (argc > 1 ? 5 : 60); i++)
         s += churn(1000000 + s % 2);
     printf("%u\\n", s);
     return 0;
@@ -74,6 +76,27 @@ def run(*words, **variables):
                           check=False, env=environment,
                           stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout, done.stderr.decode()
+
+
+def on_terminal(*words, **variables):
+    """What cpprof writes to a terminal."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen([cpprof, *words], stdin=slave, stdout=slave,
+                             stderr=slave, env=dict(os.environ, TERM="xterm",
+                                                    **variables))
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            more = os.read(master, 4096)
+        except OSError:
+            more = b""
+        if not more:
+            break
+        seen += more
+    os.close(master)
+    child.wait()
+    return seen.decode(errors="replace")
 
 
 def top(*words, **variables):
@@ -143,6 +166,18 @@ def symbolize():
     status, out, err = run("symbolize", "-binary=nowhere", "p.pb.gz")
     check("no such binary: says so",
           status == 2 and "nowhere" in err and err.count("\n") == 1, err)
+    status, out, err = run("symbolize", "-binary=run/work", "-o=no.pb.gz",
+                           "p.pb.gz")
+    check("a stripped binary, which names nothing: refused in one line",
+          status == 2 and err.count("\n") == 1 and
+          "run/work names nothing" in err and not os.path.exists("no.pb.gz"), err)
+    status, out, err = run("symbolize", "-binary=keep/work", "-o=again.pb.gz",
+                           "named.pb.gz")
+    check("a profile that has all names: written", status == 0 and
+          os.path.exists("again.pb.gz"), err)
+    status, out, err = run("symbolize", "-binary=", "p.pb.gz")
+    check("-binary= without a file: refused in one line",
+          status == 2 and err == "cpprof: -binary= names no file\n", err)
     out, err = top("-binary=keep/work", "p.pb.gz")
     check("-binary: for a report, too", " churn" in out, out, err)
 
@@ -187,6 +222,22 @@ def pprof():
           names("keep/work", "p.pb.gz"))
     check("go tool pprof reads what symbolize wrote",
           " churn" in names("-symbolize=none", "named.pb.gz"))
+
+
+def two_builds():
+    """Of two programs of one name, each stand-in says of which it is."""
+    os.makedirs("run2")
+    sh("strip -o run2/work other")
+    run("record", "-one", "-F", "1000", "-o", "two.pb.gz", "--", "sh", "-c",
+        "run/work; run2/work")
+    text = raw("two.pb.gz")
+    for path in ("run/work", "run2/work"):
+        check("record -one: stand-ins of %s are told from the other's" % path,
+              re.search(r"\[work\+0x[0-9a-f]+ of %s\]" % build_id(path)[:8],
+                        text), text)
+    out, err = top("-binary=keep/work", "two.pb.gz")
+    check("and a binary names its own alone", " churn" in out and
+          re.search(r"work\+0x[0-9a-f]+", out), out, err)
 
 
 # --- the hint ----------------------------------------------------------------
@@ -240,8 +291,8 @@ def hint_of_a_package():
 # --- debuginfod --------------------------------------------------------------
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """/buildid/ID/debuginfo of `files`, whose values are bytes, a status, or
-    how many seconds to be silent."""
+    """/buildid/ID/debuginfo of `files`, whose values are bytes, a status,
+    how many seconds to be silent, or bytes with a pause in the middle."""
     files = {}
     asked = []
 
@@ -251,11 +302,18 @@ class Server(http.server.BaseHTTPRequestHandler):
         if isinstance(found, float):
             time.sleep(found)
             return
-        self.send_response(200 if isinstance(found, bytes) else found)
-        body = found if isinstance(found, bytes) else b"no"
+        body, pause = found if isinstance(found, tuple) else (found, 0)
+        is_file = isinstance(body, bytes)
+        self.send_response(200 if is_file else body)
+        body = body if is_file else b"no"
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        try:
+            self.wfile.write(body[:len(body) // 2])
+            time.sleep(pause)
+            self.wfile.write(body[len(body) // 2:])
+        except OSError:
+            pass  # who asked has left
 
     def log_message(self, *_):
         pass
@@ -360,6 +418,22 @@ def debuginfod():
           child.returncode == 0 and "interrupted" in err and
           "work+0x" in raw("i.pb.gz"), child.returncode, err)
 
+    open("file", "w").close()
+    for folder in ("file/cache", "none/cache"):
+        serve(debuginfo=debug)
+        out, err = top("-debuginfod=" + url, "p.pb.gz",
+                       DEBUGINFOD_CACHE_PATH=os.path.abspath(folder))
+        check("debuginfod: %s cannot be its cache: told, once" % folder,
+              "work+0x" in out and re.match(
+                  r"cpprof: debuginfod: /.*/%s: .*; nothing more is asked for\n"
+                  r"cpprof: \d+%% of" % folder, err), err)
+    serve(debuginfo=(debug, 3.0))
+    seen = on_terminal("symbolize", "-debuginfod=" + url, "-o=t.pb.gz",
+                       "p.pb.gz", **cache())
+    check("debuginfod: a terminal shows how much has come", re.search(
+        r"fetching debug information of %s, 0\.\d of 0\.\d MB" %
+        build_id("keep/work")[:8], seen), seen)
+
     serve(debuginfo=debug)
     environment = "/proc/self/environ"
     status, out, err = run("record", "-debuginfod=" + url, "-o", "r.pb.gz",
@@ -367,13 +441,19 @@ def debuginfod():
     text = raw("r.pb.gz")
     check("record: fetches at its end", re.search(r"mix .*work\.c:\d+", text),
           text, err)
-    status, out, err = run("record", "-one", "-debuginfod=" + url, "-o",
-                           "r.pb.gz", "--", "sh", "-c", "run/work; :",
+    serve(debuginfo=debug)
+    # Beyond a hundred processes those that have ended are added up while
+    # others run.
+    status, out, err = run("record", "-one", "-F", "1000",
+                           "-debuginfod=" + url, "-o", "r.pb.gz", "--", "sh",
+                           "-c", "for i in $(seq 300); do run/work 1; done",
                            **cache())
     text = raw("r.pb.gz")
-    check("record -one: fetches for the sum",
+    check("record -one: fetches for the sum of 300 processes",
           re.search(r"mix .*work\.c:\d+", text) and "work+0x" not in text,
-          text, err)
+          text[:2000], err)
+    check("record -one: asks once",
+          Server.asked.count(path + "debuginfo") == 1, Server.asked)
     _, out, _ = run("record", "-debuginfod=" + url, "-o", "e.pb.gz", "--",
                     "cat", environment, **cache())
     check("record: the command does not learn of it",
@@ -398,6 +478,7 @@ def main():
         run("record", "-F", "1000", "-o", "p.pb.gz", "--", "run/work")
         symbolize()
         symbolize_functions_to_lines()
+        two_builds()
         search_path()
         pprof()
         hint()

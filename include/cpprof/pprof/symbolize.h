@@ -97,6 +97,8 @@ pprof_find_binaries(struct pprof_profile *profile, const char *folders,
  * Errors:  CPPROF_NOMEM; the profile is then whole, and some of it has names.
  *          CPPROF_BAD_DATA, CPPROF_SYSTEM: one of options->binaries is of no
  *          mapping, or cannot be read; the profile is as it was.
+ *          CPPROF_BAD_DATA, too, if options->binaries name nothing, though
+ *          the mappings that they are for lack names; the profile is whole.
  * Safety:  OBJ; loads a library.
  * Source:  internal/symbolizer, internal/binutils, internal/elfexec.
  */

@@ -16,6 +16,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -143,13 +144,43 @@ is_ready(void)
     return debuginfod.is_on;
 }
 
+/* Where the library keeps what came; false: nowhere. It makes the folder before
+ * it asks, and tells that it could not as if nobody had the file. */
+static bool
+has_cache(char *path, size_t n)
+{
+    const char *home = getenv("HOME"), *own = getenv("DEBUGINFOD_CACHE_PATH");
+    const char *caches = getenv("XDG_CACHE_HOME");
+
+    if (own && *own) {
+        snprintf(path, n, "%s", own);
+        return access(path, W_OK) == 0;
+    }
+    home = home ? home : "/";
+    snprintf(path, n, "%s/.debuginfod_client_cache", home);
+    if (access(path, W_OK) == 0)
+        return true;
+    if (caches && *caches)
+        snprintf(path, n, "%s/debuginfod_client", caches);
+    else
+        snprintf(path, n, "%s/.cache/debuginfod_client", home);
+    return access(path, W_OK) == 0;
+}
+
 /* Why nothing came. Whoever has no such file goes on being asked for others;
  * that a server is too slow the library tells by the same error. */
 static void
 note_failure(int error)
 {
     uint64_t now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    char cache[PATH_MAX];
 
+    if (!debuginfod.is_interrupted && !has_cache(cache, sizeof cache)) {
+        debuginfod.is_on = false;
+        cpprof__cli_warn("debuginfod: %s: %s; nothing more is asked for", cache,
+                         strerror(errno));
+        return;
+    }
     debuginfod.is_late |=
         now_ns - debuginfod.heard_ns >= debuginfod.stall_ns / 10 * 9;
     if (error == ENOENT && !debuginfod.is_late && !debuginfod.is_interrupted)

@@ -312,7 +312,7 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
          "some; demangle=none, full, templates or default: parts of C++ "
          "names. Parted by\n"
          "colons. Binaries are found by PPROF_BINARY_PATH, too.\n"),
-    FLAG(LIST, binary, symbolize.binaries, "=FILE", ":files",
+    FLAG(FILES, binary, symbolize.binaries, "=FILE", ":files",
          "A binary, or its debug file, to take names from\n"
          "It is for the mappings of its build id, and a profile that has none "
          "of it is\n"
