@@ -245,6 +245,13 @@ fi
 
 # --- a verdict --------------------------------------------------------------
 rm -f ./*.gz
+touch profile.pb.gz
+for file in profile.pb.gz ./profile.pb.gz; do
+    run "$cpprof" leaks "$file"
+    check "leaks $file: status 2" same "$status" 2
+    check "leaks $file: says that it is no command" one_line err \
+        "cpprof: leaks: $file is a file, not a command to run; .*"
+done
 run "$cpprof" leaks -- "$hoarder" keep=5 free=5
 check "leaks: nothing" same "$status" 0
 run "$cpprof" leaks -- "$hoarder" keep=5 free=4

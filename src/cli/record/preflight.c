@@ -377,6 +377,16 @@ check_content(const char *command, const char *path, int fd,
     return FOLLOW;
 }
 
+bool
+cpprof__is_data_file(const char *command)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return find_command(command, path) && stat(command, &st) == 0 &&
+           S_ISREG(st.st_mode);
+}
+
 int
 cpprof__preflight(const char *command)
 {

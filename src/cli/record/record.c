@@ -444,6 +444,10 @@ cpprof__cli_leaks(int argc, char **argv)
 
     if (status != GO_ON)
         return status;
+    if (cpprof__is_data_file(*w.o.command))
+        return cpprof__cli_fail("leaks: %s is a file, not a command to run; "
+                                "cpprof top shows a profile",
+                                *w.o.command);
     if (w.o.max_lines < 0)
         return cpprof__cli_fail("leaks: -n takes 0 or more, not %d",
                                 w.o.max_lines);

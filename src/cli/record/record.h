@@ -178,6 +178,10 @@ cpprof__record_vm_print(const struct cpprof__record_options *options,
 int
 cpprof__preflight(const char *command);
 
+/* Is it the name of a file, and of no command? */
+bool
+cpprof__is_data_file(const char *command);
+
 /* -------------------------------------------------------- one.c ------- */
 
 /* What was added up. Zero bytes is a valid sum of nothing. */
