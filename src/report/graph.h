@@ -75,6 +75,9 @@ struct cpprof__graph {
     uint32_t *shared;
 
     CPPROF__ARRAY(struct cpprof__edge) edges;
+    /* By node: only edges that begin or end in one of these are wanted; NULL:
+     * all are. Not the graph's own. */
+    const uint8_t *only_ends;
 
     /* The graph's own p, of a tree (call_tree.c); NULL otherwise. */
     struct pprof_profile *view;

@@ -151,6 +151,16 @@ enter_from(struct walk *w, size_t n_steps)
 
 /* ------------------------------------------------------------- nodes ---- */
 
+/* Is an edge into a node that is watched to be counted? */
+static inline bool
+is_wanted(const struct walk *w, uint32_t from, uint32_t to)
+{
+    const uint8_t *only = w->g->only_ends;
+
+    return from != CPPROF__NO_NODE && from != to &&
+           (!only || only[from] || only[to]);
+}
+
 /* Go on to a node. There is room for its edge. */
 static inline void
 enter_node(struct walk *w, struct caller *caller, uint32_t node, bool is_inline)
@@ -163,8 +173,7 @@ enter_node(struct walk *w, struct caller *caller, uint32_t node, bool is_inline)
         caller->over = true;
         return;
     }
-    if (w->nodes[node] == WATCHED && caller->node != CPPROF__NO_NODE &&
-        caller->node != node) {
+    if (w->nodes[node] == WATCHED && is_wanted(w, caller->node, node)) {
         __builtin_prefetch(&w->slots[slot_of(w, ends)], 1);
         if (caller->over && w->g->view && !caller->over_inlined)
             is_inline = false;

@@ -7,6 +7,8 @@
 
 #include "base/status.h"
 
+#include <stdlib.h>
+
 #define RULE                                                                   \
     "----------------------------------------------------------+-------------" \
     "\n"
@@ -55,13 +57,13 @@ print_block(const struct cpprof__calls *c, uint32_t node, int64_t flat_sum)
     }
 }
 
-/* Print the blocks of the nodes that match, all without a regexp; how many. */
-static size_t
-print(const struct cpprof__calls *c, struct cpprof__regexp *matching)
+/* Print the blocks of the rows, or of those that are wanted. */
+static void
+print(const struct cpprof__calls *c, const uint8_t *wanted)
 {
     const struct cpprof__trimmed *t = c->t;
     int64_t flat_sum = 0;
-    size_t n_matched = 0, i;
+    size_t i;
 
     cpprof__heading(t->r, &t->shown);
     cpprof__buffer_printf(&t->r->out, "%s", RULE LEGEND);
@@ -69,49 +71,47 @@ print(const struct cpprof__calls *c, struct cpprof__regexp *matching)
         uint32_t node = t->rows.at[i].node;
         const struct cpprof__node *n = &t->g.nodes.at[node];
 
-        if (matching &&
-            !cpprof__regexp_matches(matching,
-                                    (const char *)c->names.data + c->name[node],
-                                    c->n_name[node]))
+        if (wanted && !wanted[node])
             continue;
-        n_matched++;
         flat_sum = cpprof__add(flat_sum, cpprof__mean(n->flat, n->flat_div));
         print_block(c, node, flat_sum);
     }
     if (t->rows.n)
         cpprof__buffer_printf(&t->r->out, "%s", RULE);
-    return n_matched;
 }
 
+/* Of the edges, which take most of the time, only those of wanted rows. */
 static enum cpprof_status
-print_tree(struct cpprof__report *r, struct cpprof__regexp *matching,
-           size_t *n_matched)
+print_tree(struct cpprof__trimmed *t, const uint8_t *wanted)
 {
-    struct cpprof__trimmed t = {0};
     struct cpprof__calls c = {0};
-    enum cpprof_status status = cpprof__trimmed_make(&t, r, 0);
+    enum cpprof_status status;
 
+    t->g.only_ends = wanted;
+    status = cpprof__trimmed_edges(t);
     if (status == CPPROF_OK)
-        status = cpprof__trimmed_edges(&t);
-    if (status == CPPROF_OK)
-        status = cpprof__calls_make(&c, &t, NULL);
+        status = cpprof__calls_make(&c, t, NULL);
     if (status == CPPROF_OK) {
-        cpprof__select_unit(&t, false);
-        *n_matched = print(&c, matching);
+        cpprof__select_unit(t, false);
+        print(&c, wanted);
     }
     cpprof__calls_free(&c);
-    cpprof__trimmed_free(&t);
     return status;
 }
 
 enum cpprof_status
 cpprof__tree(struct cpprof__report *r)
 {
-    size_t n_matched;
+    struct cpprof__trimmed t = {0};
+    enum cpprof_status status;
 
     if (r->options->nodecount < 0)
         r->options->nodecount = 80;
-    return print_tree(r, NULL, &n_matched);
+    status = cpprof__trimmed_make(&t, r, 0);
+    if (status == CPPROF_OK)
+        status = print_tree(&t, NULL);
+    cpprof__trimmed_free(&t);
+    return status;
 }
 
 enum cpprof_status
@@ -134,20 +134,45 @@ cpprof__fail_no_match(const struct cpprof__report *r)
                         symbol ? symbol : "");
 }
 
+/* Mark the nodes of the rows that match; CPPROF_BAD_DATA: none does. */
+static enum cpprof_status
+find_matching(const struct cpprof__trimmed *t, uint8_t *matches)
+{
+    struct cpprof__regexp *expression = NULL;
+    enum cpprof_status status = cpprof__symbol_regexp(t->r, &expression);
+    size_t n = 0, i;
+
+    if (status != CPPROF_OK)
+        return status;
+    for (i = 0; i < t->rows.n; i++) {
+        const struct cpprof__report_row *row = &t->rows.at[i];
+
+        matches[row->node] = cpprof__regexp_matches(
+            expression, (const char *)t->names.data + row->name, row->n_name);
+        n += matches[row->node];
+    }
+    status = cpprof__regexp_status(expression, t->r->error);
+    cpprof__regexp_free(expression);
+    return status == CPPROF_OK && !n ? cpprof__fail_no_match(t->r) : status;
+}
+
 enum cpprof_status
 cpprof__peek(struct cpprof__report *r)
 {
-    struct cpprof__regexp *matching = NULL;
-    size_t n_matched = 0;
-    enum cpprof_status status = cpprof__symbol_regexp(r, &matching);
+    struct cpprof__trimmed t = {0};
+    uint8_t *matches = NULL;
+    enum cpprof_status status;
 
     r->options->flags |= PPROF_REPORT_NO_TRIM;
+    status = cpprof__trimmed_make(&t, r, 0);
+    if (status == CPPROF_OK) {
+        matches = calloc(t.g.nodes.n + 1, 1);
+        status =
+            matches ? find_matching(&t, matches) : cpprof__fail_nomem(r->error);
+    }
     if (status == CPPROF_OK)
-        status = print_tree(r, matching, &n_matched);
-    if (status == CPPROF_OK)
-        status = cpprof__regexp_status(matching, r->error);
-    cpprof__regexp_free(matching);
-    if (status == CPPROF_OK && !n_matched)
-        status = cpprof__fail_no_match(r);
+        status = print_tree(&t, matches);
+    free(matches);
+    cpprof__trimmed_free(&t);
     return status;
 }
