@@ -106,31 +106,49 @@ cpprof__message_text(char *out, size_t size, const char *format, va_list args)
             *out = '?';
 }
 
+/* The latest lines, as many as fit. */
 static struct {
     pthread_mutex_t lock;
-    char text[1024];
-} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    char text[CPPROF__CLI_SAID];
+    size_t n;
+} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Keep a line, which fits, in place of the oldest ones. */
+static void
+keep_line(const char *line)
+{
+    size_t n = strlen(line), gone;
+
+    pthread_mutex_lock(&said.lock);
+    while (said.n + n + 2 > sizeof said.text) {
+        gone = strcspn(said.text, "\n") + 1;
+        said.n -= gone < said.n ? gone : said.n;
+        memmove(said.text, said.text + gone, said.n);
+        said.text[said.n] = 0;
+    }
+    said.n +=
+        (size_t)sprintf(said.text + said.n, "%s%s", said.n ? "\n" : "", line);
+    pthread_mutex_unlock(&said.lock);
+}
 
 static void
 print_line(const char *format, va_list args)
 {
-    char text[sizeof last.text] = "";
+    char text[CPPROF__CLI_SAID / 4] = "";
 
     cpprof__message_text(text, sizeof text, format, args);
-    pthread_mutex_lock(&last.lock);
-    memcpy(last.text, text, sizeof text);
-    pthread_mutex_unlock(&last.lock);
+    keep_line(text);
     cpprof__progress_hide();
     fprintf(stderr, "%s%s%s%s\n", cpprof__color(STDERR_FILENO, "31"), prefix,
             text, cpprof__color(STDERR_FILENO, ""));
 }
 
 void
-cpprof__cli_last(char *out, size_t size)
+cpprof__cli_said(char out[CPPROF__CLI_SAID])
 {
-    pthread_mutex_lock(&last.lock);
-    snprintf(out, size, "%s", last.text);
-    pthread_mutex_unlock(&last.lock);
+    pthread_mutex_lock(&said.lock);
+    strcpy(out, said.text);
+    pthread_mutex_unlock(&said.lock);
 }
 
 void

@@ -18,9 +18,12 @@ cpprof__cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void
 cpprof__cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What was printed last by either, without what stands in front of it. */
+/* Room for what both have printed: the latest lines of it. */
+#define CPPROF__CLI_SAID 4096
+
+/* Copy them, without what stands in front of each. */
 void
-cpprof__cli_last(char *out, size_t size);
+cpprof__cli_said(char out[CPPROF__CLI_SAID]);
 
 /* The text of a message: one line, even if a name in it has line breaks, and
  * without the passwords of URLs; cut to size. */

@@ -21,8 +21,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
 from tap import Tap  # noqa: E402
+from web_server import Server, cpprof  # noqa: E402
 
-cpprof = os.path.realpath(sys.argv[1])
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 CPU = os.path.join(FIXTURES, "go.cpu.pb.gz")
 HEAP = os.path.join(FIXTURES, "go.heap.pb.gz")
@@ -42,57 +42,6 @@ BEFORE = STACKS.replace("read 400", "read 100").replace("rare 10", "gone 7")
 OURS = {"Sec-Fetch-Site": "same-origin"}  # what a page of the server sends
 
 
-class Server:
-    """One that serves, until it is closed."""
-
-    def __init__(self, *words, address=":0", command=True, cwd=None, env=None):
-        first = ["http", address] if command else ["-http=" + address]
-        self.process = subprocess.Popen(
-            [cpprof, *first, "-no_browser", *words], stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
-        self.line = " "
-        while self.line and "Serving" not in self.line: # warnings come first
-            self.line = self.process.stderr.readline()
-        found = re.search(r"http://(.*?):(\d+)(/\S*)?$", self.line.strip())
-        self.port = int(found.group(2)) if found else 0
-        self.prefix = (found.group(3) or "") if found else ""
-
-    def ask(self, path, method="GET", headers=None, host=None):
-        """Status, headers and body."""
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        link.putrequest(method, path, skip_host=True)
-        link.putheader("Host", host or "localhost:%d" % self.port)
-        for name, value in (headers or {}).items():
-            link.putheader(name, value)
-        link.endheaders()
-        answer = link.getresponse()
-        body = answer.read()
-        link.close()
-        return answer.status, answer.headers, body
-
-    def get(self, path):
-        status, headers, body = self.ask(self.prefix + path)
-        if headers["Content-Encoding"] == "gzip":
-            body = gzip.decompress(body)
-        return body if status == 200 else (status, body)
-
-    def data(self, path):
-        return json.loads(self.get("/ui/api/" + path))
-
-    def ready(self):
-        end = time.time() + 30
-        while not self.data("status")["ready"] and time.time() < end:
-            time.sleep(0.02)
-        return self
-
-    def close(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        status = self.process.wait(30)
-        self.rest = self.process.stderr.read()
-        self.process.stderr.close()
-        return status
-
-
 def report(*words):
     return subprocess.run([cpprof, *words], capture_output=True,
                           check=False).stdout
@@ -108,6 +57,12 @@ def test_paths(s):
         status, headers, _ = s.ask(path)
         tap.same(path + " leads to its page", (status, headers["Location"]),
                  (302, to))
+    for n in range(7600, 8200, 50):
+        query = "?f=" + "a" * (n - 100)
+        status, headers, _ = s.ask("/top" + query)
+        if (status, headers["Location"]) != (302, "/ui/top" + query):
+            break
+    tap.same("also with a head as long as it may be", (status, n), (302, 8150))
     status, headers, _ = s.ask("/?f=" + "x" * 5000)
     tap.same("however long its query is", (status, len(
         headers["Location"] or "")), (302, 5000 + len("/ui/flamegraph?f=")))
@@ -525,6 +480,21 @@ def memory(pid):
         return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
 
 
+def test_thousand(folder):
+    """Views of 200 kB each, which are more than is kept."""
+    with open(os.path.join(folder, "wide"), "w", encoding="ascii") as file:
+        for k in range(1400):
+            file.write("main;%s%d 1\n" % ("x" * 140, k))
+    s = Server("wide", cwd=folder).ready()
+    for k in range(1000):
+        s.get("/ui/api/report/collapsed?k=%d" % k)
+    tap.less("a thousand views of 200 MB in all: memory of the server, kB",
+             memory(s.process.pid), 128000)
+    print("# %d kB" % memory(s.process.pid))
+    tap.same("and no child is left", children(s.process.pid), [])
+    s.close()
+
+
 def test_many(s):
     for k in range(40):
         s.get("/ui/api/boxes?w=%d" % (100 + k))
@@ -658,17 +628,29 @@ def test_reading(folder):
     s.ready()
     tap.same("which then is there", s.data("boxes")["boxes"][3], 200000000)
     tap.same("a signal ends it", s.close(), 0)
-    s = Server(path)
+    tap.ok("which is told when it is there", s.line.startswith("Reading; ") and
+           s.rest.startswith("Serving web UI on http://"), s.line, s.rest)
+    others = [os.path.join(folder, name) for name in ("junk1", "junk2")]
+    for name in others:
+        with open(name, "w", encoding="ascii") as file:
+            file.write("junk")
+    sources = [others[0], path, others[1]]
+    s = Server(*sources)
     s.data("status")
     with open(path, "w", encoding="ascii") as file:
         file.write("junk")
     status = s.data("status")
     while not status["failed"]:
         status = s.data("status")
-    tap.ok("a page that waits is told why there is no profile", re.fullmatch(
-        "/.*: parsing profile: .*", status["failed"]), status)
-    tap.same("which ends it, too, with one line", (s.process.wait(30), s.process
-             .stderr.read().count("\n")), (2, 1))
+    tap.ok("a page that waits is told why there is no profile, source by source",
+           re.fullmatch("".join(re.escape(name) + ": parsing profile: .*\n" for
+                                name in sources) +
+                        "failed to fetch any source profiles", status["failed"]),
+           status)
+    said = s.process.stderr.read()
+    tap.ok("which ends it, too, and \"Serving\" is not said", s.process.wait(
+        30) == 2 and said.count("\n") == 3 and "Serving" not in s.line + said,
+        s.line, said)
     s.process.stderr.close()
     done = subprocess.run([cpprof, "http", ":0", "-no_browser", "/nosuch.pb.gz"],
                           capture_output=True, text=True, check=False)
@@ -778,6 +760,7 @@ def main():
         test_difference(folder)
         test_configs(folder)
         test_normalize(folder)
+        test_thousand(folder)
         test_leaving(folder)
         test_programs(folder)
         test_users()

@@ -95,14 +95,14 @@ send_status(struct cpprof__web_call *call)
     struct cpprof__web *web = call->web;
     struct cpprof__buffer out = {0};
     enum cpprof_status status;
-    char what[256], why[1024] = "";
+    char what[256], why[CPPROF__CLI_SAID] = "";
     bool is_ready;
     long seconds = cpprof__progress_now(what, sizeof what);
 
     pthread_mutex_lock(&web->lock);
     is_ready = web->profile != NULL;
     if (web->has_failed)
-        cpprof__cli_last(why, sizeof why);
+        cpprof__cli_said(why);
     web->has_page = true;
     pthread_mutex_unlock(&web->lock);
     cpprof__buffer_printf(&out,

@@ -24,9 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A profile that is read within this many milliseconds is read before the
- * address is printed and the browser starts: then a file that is not there is
- * all that is said. */
+/* A profile that is read within this many milliseconds is read before anything
+ * is printed and the browser starts: then a file that is not there is all that
+ * is said. Of one that takes longer it is first told where it can be waited
+ * for. */
 #define ANNOUNCE_MS 300
 
 /* Tunable. A page that waits asks this often at least, even behind others; so
@@ -249,34 +250,48 @@ read_profile(void *arg)
     return NULL;
 }
 
-/* Wait until the profile is there, or takes long. False: there is none. */
-static bool
-wait_for_profile(void)
+/* Wait until the profile is there, or will never be, or that moment. */
+static void
+wait_for_profile(const struct timespec *until, bool *is_there, bool *has_failed)
 {
-    struct timespec until = moment_in(ANNOUNCE_MS);
-    int failed = 0;
-    bool ok;
+    int late = 0;
 
     pthread_mutex_lock(&web.lock);
-    while (!web.profile && !web.has_failed && !failed)
-        failed = pthread_cond_timedwait(&web.changed, &web.lock, &until);
-    ok = !web.has_failed;
+    while (!web.profile && !web.has_failed && !late)
+        late = until ? pthread_cond_timedwait(&web.changed, &web.lock, until)
+                     : pthread_cond_wait(&web.changed, &web.lock);
+    *is_there = web.profile != NULL;
+    *has_failed = web.has_failed;
     pthread_mutex_unlock(&web.lock);
-    return ok;
+}
+
+static void
+tell_address(const char *what)
+{
+    cpprof__progress_hide();
+    fprintf(stderr, "%s %s\n", what, work.url);
 }
 
 /* Tell where the page is, and start the browser. */
 static void *
 announce(void *wants_browser)
 {
+    const struct timespec until = moment_in(ANNOUNCE_MS);
     struct cpprof_error error = {.text = ""};
+    bool is_there, has_failed;
 
-    if (!wait_for_profile())
+    wait_for_profile(&until, &is_there, &has_failed);
+    if (has_failed)
         return NULL;
-    cpprof__progress_hide();
-    fprintf(stderr, "Serving web UI on %s\n", work.url);
+    tell_address(is_there ? "Serving web UI on"
+                          : "Reading; progress is shown on");
     if (wants_browser && cpprof__browse(work.url, &error) != CPPROF_OK)
         cpprof__cli_warn("%s", error.text);
+    if (is_there)
+        return NULL;
+    wait_for_profile(NULL, &is_there, &has_failed);
+    if (is_there)
+        tell_address("Serving web UI on");
     return NULL;
 }
 

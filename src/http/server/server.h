@@ -36,8 +36,6 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-/* Connections that are remembered when they are gone; a power of two. */
-
 /* Descriptors that are waited for beside those of connections. */
 enum {
     CPPROF__HTTP_LISTEN,
@@ -46,10 +44,11 @@ enum {
     CPPROF__HTTP_OWN
 };
 
-/* Tunables. Memory is at most CPPROF__POOL for each connection, and
+/* Tunables. Memory is at most CPPROF__POOL for each connection, which has room
+ * for two heads, since a redirection repeats what was asked for, and
  * CPPROF__BODIES bodies for all; a worker has a stack of its own. */
 #define CPPROF__HEAD_MAX  8192  /* bytes of a request line and headers: 431 */
-#define CPPROF__POOL      16384 /* what is read, then what is sent */
+#define CPPROF__POOL      24576 /* what is read, and what is sent */
 #define CPPROF__BODIES    16    /* times max_body, of all connections */
 #define CPPROF__WORKERS   192   /* the most that there may be */
 #define CPPROF__OTHERS    16    /* workers beside those of captures */
