@@ -92,22 +92,27 @@ def visit(words, page, rest):
 
 
 def first_picture(words, page, is_there):
-    """Seconds from the start of the server to a picture."""
+    """Seconds from the start of the server to a picture; and what Chromium
+    alone takes for a tab with an empty page."""
     chromium = shutil.which("chromium")
     if not chromium:
-        return None
+        return None, None
     home = tempfile.mkdtemp()
     browser = Browser(chromium, home)
     warm = os.path.join(home, "warm.html")
     with open(warm, "w", encoding="ascii") as file:
         file.write("<!doctype html><canvas></canvas>")
     browser.open(warm)  # or its own start is measured, too
+    begin = time.monotonic()
+    browser.open(warm)
+    browser.wait("!!document.querySelector('canvas')", 60)
+    empty = time.monotonic() - begin
     server = Server(words)
     try:
         server.get(page)
         browser.open(server.url + page)
-        return time.monotonic() - server.begin if \
-            browser.wait(is_there, 60) else None
+        return (time.monotonic() - server.begin if
+                browser.wait(is_there, 60) else None), empty
     finally:
         server.close()
         browser.close()
@@ -182,12 +187,14 @@ def row(label, words, page, rest, rounds, is_there):
     runs = [visit(words, page, rest) for _ in range(rounds)]
     middle = [statistics.median(run[i] for run in runs)
               for i in range(len(runs[0]))]
-    seconds = None
+    pictures = [(None, None)]
     if middle[0] < LARGEST_IN_BROWSER / 1e6:
-        seconds = first_picture(words, page[0], is_there)
-    print("%-20s %8.2f %8.2f %8.0f %8s %s" % (
-        label, *middle[:3], "%.2f" % seconds if seconds else "-",
-        " ".join("%8.3f" % v for v in middle[3:])), flush=True)
+        pictures = [first_picture(words, page[0], is_there)
+                    for _ in range(rounds)]
+    seconds = [statistics.median(p[i] for p in pictures)
+               if all(p[i] for p in pictures) else None for i in range(2)]
+    print("%-20s %8.2f %8.2f %8.0f %8s %8s %s" % (
+        label, *middle[:3], *("%.2f" % s if s else "-" for s in seconds), " ".join("%8.3f" % v for v in middle[3:])), flush=True)
 
 
 def main():
@@ -195,8 +202,8 @@ def main():
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     paths = make_profiles(maker, os.path.join(build, "bench-data"), {
         name: ["--preset", name] for name in ("small", "medium", "large")})
-    print("%-20s %8s %8s %8s %8s %8s %8s %8s %8s" % (
-        "", "MB sent", "CPU s", "peak MB", "picture", "top", "filter",
+    print("%-20s %8s %8s %8s %8s %8s %8s %8s %8s %8s" % (
+        "", "MB sent", "CPU s", "peak MB", "picture", "empty", "top", "filter",
         "enlarge", "again"))
     for name, path in paths.items():
         ours = [os.path.join(build, "cpprof"), "-http=localhost:PORT",
@@ -222,7 +229,8 @@ def main():
                 "document.querySelectorAll('#flame-chart *, #stack-chart *, "
                 "svg *').length > 1")
     print("picture: seconds from the start of the server to boxes in Chromium, "
-          "which\nruns already; the last columns: CPU seconds of the server for one more view")
+          "which\nruns already; empty: of these, a tab with an empty page; the last columns: CPU\n"
+          "seconds of the server for one more view")
 
 
 if __name__ == "__main__":

@@ -26,12 +26,17 @@ const hex = s => s.map(n => (n >>> 0).toString(16).padStart(8, '0')).join('');
 // ---- colours -------------------------------------------------------------------
 
 // Functions of one namespace, package or file have one colour.
+const hues = new Map(); // by name, for all charts
 function hueOf(name) {
+  const hue = hues.get(name);
+  if (hue !== undefined) return hue;
   const p = name.replace(/[(<].*$/, '').match(/^(.*)(::|[./])/);
   let h = 2166136261;
   for (const c of p ? p[1] : name)
     h = Math.imul(h ^ c.codePointAt(0), 16777619);
-  return (h >>> 0) % 360;
+  if (hues.size > 100000) hues.clear();
+  hues.set(name, (h >>> 0) % 360);
+  return hues.get(name);
 }
 const isDark = () => document.documentElement.classList.contains('dark');
 const style = name =>
@@ -365,13 +370,7 @@ class Flame {
       rect.y = this.row(rect.i) * H + this.shift - this.top;
       if (rect.y + 2 * H >= 0 && rect.y - H <= height) seen.push(rect);
     }
-    for (const {i, x, y, w} of seen) {
-      c.globalAlpha = this.isAbove(i) ? 0.55 : this.hits && !this.hits[i] ?
-        0.32 : 1;
-      c.fillStyle = this.color(i, look.dark);
-      c.fillRect(x, y, Math.max(w - (w > 3 ? 1 : 0), 0.5), H - 1);
-    }
-    c.globalAlpha = 1;
+    this.fill(c, look, seen);
     c.fillStyle = look.rest;
     const next = this.options.flip ? -H : H;
     for (const {y, from, rest} of seen)
@@ -388,6 +387,28 @@ class Flame {
     this.words(c, look, seen);
     this.mark(this.marks[0], this.selected);
     this.mark(this.marks[1], this.over);
+  }
+  // The boxes, colour by colour: to change it costs as much as to draw one.
+  // Their edges are those of pixels.
+  fill(c, look, seen) {
+    const piles = new Map(), scale = look.scale;
+    for (const rect of seen) {
+      const color = this.color(rect.i, look.dark), pile = piles.get(color);
+      if (pile) pile.push(rect);
+      else piles.set(color, [rect]);
+    }
+    let alpha = 1;
+    for (const [color, pile] of piles) {
+      c.fillStyle = color;
+      for (const {i, x, y, w} of pile) {
+        const a = this.isAbove(i) ? 0.55 : this.hits && !this.hits[i] ? 0.32 : 1;
+        if (a !== alpha) c.globalAlpha = alpha = a;
+        const left = Math.round(x * scale) / scale;
+        const right = Math.round((x + w - (w > 3 ? 1 : 0)) * scale) / scale;
+        c.fillRect(left, y, Math.max(right - left, 1 / scale), H - 1);
+      }
+    }
+    c.globalAlpha = 1;
   }
   // Names, and the dotted edge of what is inlined.
   words(c, look, seen) {

@@ -86,7 +86,7 @@ class Browser:
                 "complete" + url.partition(":")[0] + ":":
             if time.time() > end:
                 raise RuntimeError("the page does not come: " + path)
-            time.sleep(0.05)
+            time.sleep(0.01)
 
     def tell(self, expression):
         result = self.ask("Runtime.evaluate", expression=expression,
@@ -99,7 +99,7 @@ class Browser:
         """Until it is true; what it was at the end."""
         end = time.time() + seconds
         while not self.tell(expression) and time.time() < end:
-            time.sleep(0.05)
+            time.sleep(0.01)
         return self.tell(expression)
 
     def key(self, name, text=None):

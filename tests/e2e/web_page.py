@@ -20,9 +20,10 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
 from browser import Browser  # noqa: E402
+import web_server  # noqa: E402
 from tap import Tap  # noqa: E402
+from web_server import cpprof  # noqa: E402
 
-cpprof = os.path.realpath(sys.argv[1])
 album = os.path.realpath(sys.argv[2]) if len(sys.argv) > 2 else None
 CPU = os.path.join(HERE, "..", "fixtures", "go.cpu.pb.gz")
 tap = Tap()
@@ -38,20 +39,9 @@ main;eval;call;rare 10
 BEFORE = STACKS.replace("read 400", "read 100").replace("rare 10", "gone 7")
 
 
-class Server:
+class Server(web_server.Server):
     def __init__(self, *words, cwd=None):
-        self.process = subprocess.Popen(
-            [cpprof, "http", ":0", "-no_browser", "-symbolize=none", *words],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cwd)
-        line = " "
-        while line and "Serving" not in line:
-            line = self.process.stderr.readline()
-        self.url = "http://127.0.0.1:%s/ui/" % line.strip().rsplit(":", 1)[1]
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(30)
-        self.process.stderr.close()
+        super().__init__("-symbolize=none", *words, cwd=cwd)
 
 
 def ready(b):
@@ -395,6 +385,14 @@ def test_types(b, folder):
         ".includes('-source_path'))"), text(b, "main"))
     b.open(s.url + "tags")
     ready(b)
+    b.tell("search.focus()")
+    b.write("ignore=x tagfocus=ph")
+    offered = "[...document.querySelectorAll('#names option')].map(o => o.value)"
+    tap.ok("labels and their values are completed", b.wait(
+        offered + ".includes('ignore=x tagfocus=phase=^%s$')" % b.tell(
+            "document.querySelector('.tags td').textContent"), 5),
+        b.tell(offered))
+    b.tell("search.value = ''")
     b.tell("document.querySelector('.tags td button').click()")
     b.wait("location.search.includes('tf=')", 5)
     ready(b)
@@ -473,6 +471,34 @@ def test_deeper(b, folder):
     tap.ok("stacks can be saved", b"main;mid;tiny;deep 3" in
            urllib.request.urlopen(s.url + link).read(), link)
     calm(b, "deeper boxes")
+    s.close()
+
+
+def test_folded(b, folder):
+    """Recursion as one box, and enlarged as such."""
+    with open(os.path.join(folder, "calls"), "w", encoding="ascii") as file:
+        file.write("main;fib;fib;fib;add 30\nmain;fib;fib;sub 10\n"
+                   "main;fib;fib 5\nmain;fib;log;fib;add 15\n")
+    s = Server("calls", cwd=folder)
+    b.open(s.url + "flamegraph")
+    ready(b)
+    before = len(boxes(b))
+    b.write("r")
+    b.wait("location.search.includes('rec=t')", 5)
+    ready(b)
+    seen = {name: (box["value"], box["self"]) for name, box in boxes(b).items()}
+    tap.same("r makes calls of a function by itself one box", (before, seen), (
+        10, {"root": (60, 0), "main": (60, 0), "fib": (60, 5), "add": (30, 30),
+             "log": (15, 0), "fib'": (15, 0), "sub": (10, 10),
+             "add'": (15, 15)}))
+    click(b, "log")
+    seen = boxes(b)
+    tap.ok("which are enlarged", "sub" not in seen and abs(
+        seen["log"]["width"] - seen["main"]["width"]) < 2, seen)
+    b.write("r")
+    b.wait("!location.search.includes('rec=')", 5)
+    ready(b)
+    calm(b, "folded")
     s.close()
 
 
@@ -599,6 +625,7 @@ def main():
             test_reader(b, s)
             test_types(b, folder)
             test_deeper(b, folder)
+            test_folded(b, folder)
             test_commands(b, s, folder)
             test_completion(b)
             test_configs(b, s)

@@ -87,6 +87,8 @@ function options() {
   if (isChart) {
     if (state.view !== 'sandwich')
       made.push(toggle('flip', 'flip', 'callers below (o)'));
+    made.push(toggle('rec', 'fold', 'calls of a function by itself are one ' +
+      'box (r)'));
     made.push(choice('so', 'order', [['', 'by weight'], ['n', 'by name']]));
   }
   if (state.profile.diff && isChart)
@@ -154,6 +156,8 @@ const onName = {open: name => go('sandwich', {p: whole(name), z: '', zc: ''}),
 function boxesOf(data) {
   return new Boxes(data, param('so'), data.diff ? param('dw') : '');
 }
+// What the boxes of all charts are asked for with.
+const chartAt = more => ({w: pixels(), rec: param('rec'), ...more});
 const pixels = () => Math.min(Math.max(Math.ceil(
   main.clientWidth * (window.devicePixelRatio || 1) / 200) * 200, 400), 8000);
 
@@ -185,7 +189,7 @@ function nothing() {
 }
 
 async function showFlame(mine, inverted) {
-  const more = {w: pixels(), inv: inverted ? 't' : ''};
+  const more = chartAt({inv: inverted ? 't' : ''});
   const all = known('boxes', more) || await ask('boxes', more, 'view');
   if (mine !== round) return;
   if (!all.boxes[3] && !all.boxes[4]) {
@@ -241,7 +245,7 @@ function makeSandwich(inwards, outwards) {
 
 async function showSandwich(mine) {
   if (!param('p')) return showTop(mine, true);
-  const more = {w: pixels(), p: param('p')}, other = {...more, callers: 't'};
+  const more = chartAt({p: param('p')}), other = {...more, callers: 't'};
   const inwards = await ask('boxes', more, 'callees');
   const outwards = await ask('boxes', other, 'callers');
   if (mine !== round) return;
@@ -265,8 +269,7 @@ async function showTop(mine, picks) {
     return;
   }
   const top = new Top(data, onName);
-  put(top.element, top);
-  top.search(expression());
+  put(top.element, top); // and render() fills it
   top.list.table.focus({preventScroll: true});
   if (picks) tell('Choose the function whose callers and callees are shown.');
 }
@@ -390,7 +393,7 @@ const KEYS = [['/', 'search; Enter with focus=... sets a filter'],
   ['s a p x', 'of what is selected: sandwich, source, peek, graph'],
   ['F I H W', 'focus, ignore, hide, show from'], ['u', 'undo: back'],
   ['c C', 'copy the name; the stack'], ['m', 'menu, as the right button'],
-  ['o b', 'flip; order by name'], ['i', 'inverted, and back'],
+  ['o b r', 'flip; order by name; fold recursion'], ['i', 'inverted, and back'],
   ['v g w', 'next sample type, kind of row, width of a difference'],
   ['Tab', 'in a source: the next hot line'], ['t S', 'light or dark; save'],
   ['k', 'saved configs'], ['? ', 'this']];
@@ -477,6 +480,7 @@ const plain = {
   w: () => nextOf($('options').querySelector(
     '[aria-label=width], [aria-label=rows]')),
   o: () => go(state.view, {flip: param('flip') === 't' ? '' : 't'}, true),
+  r: () => go(state.view, {rec: param('rec') ? '' : 't'}, true),
   f: () => plain.o(), b: () => go(state.view, {so: param('so') ? '' : 'n'}, true),
   n: () => nextMatch(1), N: () => nextMatch(-1),
   C: () => copy(stackText()),
@@ -579,15 +583,19 @@ async function begin() {
     'light'));
   readAddress();
   try {
-    for (let pause = 10;; pause = Math.min(2 * pause, 160)) {
+    for (let pause = 10;; pause = Math.min(2 * pause, 40)) {
       state.start = await (await get('api/status', 'status')).json();
       if (state.start.ready) break;
-      if (state.start.failed) throw new Refused(shown(state.start.failed));
+      if (state.start.failed) throw new Refused(state.start.failed.split('\n')
+        .map(shown).join('\n'));
       main.replaceChildren(note(shown(state.start.progress || 'reading ' +
         state.start.sources.join(', ')) + ' ...' + (state.start.seconds > 1 ?
         ' ' + state.start.seconds + ' s' : '')));
       await new Promise(done => setTimeout(done, pause));
     }
+    // What most people open first is asked for at once; render() waits for it.
+    if (state.view === 'flamegraph' && !param('p'))
+      ask('boxes', chartAt({inv: param('inv')}), 'view').catch(() => {});
     state.profile = await ask('profile', {}, 'profile');
   } catch (e) {
     put(note(e instanceof Refused ? e.message : 'cpprof has ended; its terminal ' +

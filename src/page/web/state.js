@@ -49,6 +49,7 @@ function go(view, changes, replace) {
 // ---- the server --------------------------------------------------------------
 
 const answers = new Map(); // as they came, the latest last
+const coming = new Map();  // promises of those that are asked for, by URL
 const asked = {};          // by slot: what aborts a request of it
 const MOST_ANSWERS = 24;
 
@@ -68,6 +69,11 @@ async function get(url, slot) {
   if (!answer.ok) throw new Refused((await answer.text()).trim());
   return answer;
 }
+async function getData(url, slot) {
+  const answer = await get(url, slot), data = await answer.json();
+  data.note = answer.headers.get('X-Cpprof-Note') || '';
+  return data;
+}
 // JSON of the server; a later one of the same slot takes its place.
 async function ask(name, more, slot) {
   const q = query(more);
@@ -75,9 +81,10 @@ async function ask(name, more, slot) {
   const url = 'api/' + name + '?' + q;
   let data = answers.get(url);
   if (!data) {
-    const answer = await get(url, slot || name);
-    data = await answer.json();
-    data.note = answer.headers.get('X-Cpprof-Note') || '';
+    if (!coming.has(url))
+      coming.set(url, getData(url, slot || name).finally(() =>
+        coming.delete(url)));
+    data = await coming.get(url);
     if (data.note) noted = data.note;
   }
   answers.delete(url);

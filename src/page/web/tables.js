@@ -162,16 +162,22 @@ class Top {
   // for.
   rows() {
     const d = this.data, only = param('only'), rows = [];
-    for (let i = 0; i < d.names.length; i++) {
+    for (const i of this.order(this.by.replace('%', ''))) {
       if (this.expression && !this.expression.test(d.names[i])) continue;
       if (only && d.diff && !this.is(only, i)) continue;
       rows.push(i);
     }
-    const by = this.by.replace('%', '');
-    if (by === 'name') rows.sort((a, b) => d.names[a] < d.names[b] ? -1 : 1);
-    else if (d[by]) rows.sort((a, b) =>
-      Math.abs(d[by][b]) - Math.abs(d[by][a]) || a - b);
     return rows;
+  }
+  // All rows by a column. It is kept with the data: to sort costs more than all
+  // else that a key press asks for.
+  order(by) {
+    const d = this.data, orders = d.orders = d.orders || {};
+    if (orders[by]) return orders[by];
+    const rows = Uint32Array.from(d.names.keys()), v = d[by];
+    if (by === 'name') rows.sort((a, b) => d.names[a] < d.names[b] ? -1 : 1);
+    else if (v) rows.sort((a, b) => Math.abs(v[b]) - Math.abs(v[a]) || a - b);
+    return orders[by] = rows;
   }
   is(only, i) {
     const d = this.data, old = d.old_cum[i], now = old + d.cum[i];

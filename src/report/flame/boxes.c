@@ -126,14 +126,16 @@ leads_there(struct drawing *d, size_t sample, const struct sums *names,
     enum cpprof__stack_order order = d->r->view->order;
     struct cpprof__stack_rest rest;
     struct sums path = no_sums;
-    uint32_t node;
-    bool is_inline;
+    uint32_t node = CPPROF__NO_NODE;
+    bool is_inline, folds = d->r->view->folds;
 
     d->way.n = 0;
     if (!cpprof__values(d->g.p, sample)[d->g.value] ||
         !cpprof__stack_start(&d->g, order, d->pivots, sample, &rest))
         return false;
-    while (cpprof__stack_step(&d->g, order, sample, &rest, &node, &is_inline) &&
+    while (cpprof__stack_step_over(&d->g, order, sample, &rest,
+                                   folds ? node : CPPROF__NO_NODE, &node,
+                                   &is_inline) &&
            CPPROF__ARRAY_ROOM(&d->way, 1)) {
         d->way.at[d->way.n++] = node;
         path = add(path, names[node].a, names[node].b);
@@ -273,6 +275,7 @@ cpprof__print_boxes(struct cpprof__report *r, struct cpprof__stack_cut cut)
     if (status == CPPROF_OK && view && view->zoom)
         status = find_zoomed(&d);
     cut.order = view ? view->order : CPPROF__FROM_ROOT;
+    cut.folds = view && view->folds;
     cut.pivots = d.pivots;
     cut.way = d.way.at;
     cut.n_way = d.way.n;

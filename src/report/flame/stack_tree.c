@@ -63,6 +63,7 @@ static bool
 count_children(struct maker *m, uint32_t at)
 {
     struct cpprof__box *box = &m->tree->boxes.at[at];
+    uint32_t over = m->cut->folds ? box->node : CPPROF__NO_NODE;
     size_t i;
 
     m->children.n = 0;
@@ -73,8 +74,8 @@ count_children(struct maker *m, uint32_t at)
         bool is_inline;
 
         m->child_of[i] = NO_CHILD;
-        if (!cpprof__stack_step(m->g, m->cut->order, item->sample, &item->rest,
-                                &node, &is_inline)) {
+        if (!cpprof__stack_step_over(m->g, m->cut->order, item->sample,
+                                     &item->rest, over, &node, &is_inline)) {
             add_value(&box->self_positive, &box->self_negative,
                       value_of(m, item));
             continue;

@@ -99,6 +99,21 @@ cpprof__stack_step(const struct cpprof__graph *g,
                : cpprof__stack_back(g, sample, rest, node, is_inline);
 }
 
+/* The same, past all that are `over`, the node that was read before;
+ * CPPROF__NO_NODE: past none. */
+static inline bool
+cpprof__stack_step_over(const struct cpprof__graph *g,
+                        enum cpprof__stack_order order, size_t sample,
+                        struct cpprof__stack_rest *rest, uint32_t over,
+                        uint32_t *node, bool *is_inline)
+{
+    do
+        if (!cpprof__stack_step(g, order, sample, rest, node, is_inline))
+            return false;
+    while (*node == over);
+    return true;
+}
+
 /* ------------------------------------------------------------ equal ---- */
 
 /* Stacks of samples with different labels differ. */
@@ -155,6 +170,7 @@ struct cpprof__stack_cut {
     double fraction;  /* boxes below this part of all */
     size_t max_boxes; /* boxes below deeper ones, once there are as many */
     enum cpprof__stack_order order;
+    bool folds;            /* calls of a function by itself are one box */
     const uint8_t *pivots; /* by node; of the last two orders */
     /* The nodes that lead from the root to the box that is enlarged: nothing
      * beside it is visited, and `fraction` is of it. */
