@@ -12,6 +12,7 @@
  * A thread of the program that leaves the table of descriptors would leave it
  * to the thread of ours that holds it, with all that is open there.
  */
+#include "collect/runtime/own_list.h"
 #include "collect/runtime/own_threads.h"
 #include "http/listen.h"
 #include "interpose/parts.h"
@@ -64,12 +65,13 @@ cpprof__alone_end(const struct cpprof__alone *alone, int result)
 bool
 cpprof__alone_again(struct cpprof__alone *alone)
 {
+    bool was_alone = cpprof__own_list_was_empty();
     int saved_errno = errno;
 
     *alone = cpprof__alone_begin();
     pthread_sigmask(SIG_SETMASK, &alone->mask, NULL);
     errno = saved_errno;
-    return alone->are_paused;
+    return alone->are_paused || !was_alone;
 }
 
 /* The name underneath, while no thread of ours is there. */

@@ -70,7 +70,8 @@ int
 cpprof__alone_end(const struct cpprof__alone *alone, int result);
 
 /* The same as the begin for what has failed because there are too many threads,
- * but signals come. False: there were none of ours, and there is no end. */
+ * but signals come. False: there was none of ours lately, and there is no
+ * end. */
 bool
 cpprof__alone_again(struct cpprof__alone *alone);
 

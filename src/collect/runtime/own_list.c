@@ -32,6 +32,7 @@
 struct own {
     int32_t tid;       /* 0: free */
     uint64_t ended_ns; /* 0: it runs */
+    bool is_gone;      /* after its end, from the kernel's list, too */
     bool pauses;       /* when it is asked to; one that others made does not */
     uint32_t *wake;    /* futex, which may be gone: only the kernel looks */
 };
@@ -61,13 +62,21 @@ runs(const struct own *own)
     return load_acquire(&own->tid) && !load_acquire(&own->ended_ns);
 }
 
-/* It has left what it did, but libc finds it until the kernel does not. */
+/* It has left what it did, but libc finds it until the kernel does not. Of one
+ * that has ended this is asked until the answer is no: a program may have us
+ * pause a thousand times a second. */
 static bool
-is_there(const struct own *own)
+is_there(struct own *own)
 {
     int32_t tid = load_acquire(&own->tid);
 
-    return tid && !syscall(SYS_tgkill, getpid(), tid, 0);
+    if (!tid || is_over(own) || load_acquire(&own->is_gone))
+        return false;
+    if (!syscall(SYS_tgkill, getpid(), tid, 0))
+        return true;
+    if (load_acquire(&own->ended_ns))
+        store_release(&own->is_gone, true);
+    return false;
 }
 
 /* ---- what threads say -------------------------------------------------- */
@@ -112,6 +121,7 @@ cpprof__own_list_begin(bool pauses, uint32_t *wake)
             continue;
         store_release(&owns[i].wake, wake);
         store_release(&owns[i].pauses, pauses);
+        store_release(&owns[i].is_gone, false);
         store_release(&owns[i].ended_ns, (uint64_t)0);
         return;
     }
@@ -174,7 +184,23 @@ cpprof__own_threads(void)
 bool
 cpprof__own_list_is_empty(void)
 {
-    return !cpprof__own_threads() && !load_acquire(&n_making);
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (runs(&owns[i]) || is_there(&owns[i]))
+            return false;
+    return !load_acquire(&n_making);
+}
+
+bool
+cpprof__own_list_was_empty(void)
+{
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (load_acquire(&owns[i].tid) && !is_over(&owns[i]))
+            return false;
+    return !load_acquire(&n_making);
 }
 
 void
@@ -210,7 +236,7 @@ cpprof__own_list_wake(void)
 
         if (!load_acquire(&owns[i].pauses))
             continue;
-        n += runs(&owns[i]) || (!is_over(&owns[i]) && is_there(&owns[i]));
+        n += runs(&owns[i]) || is_there(&owns[i]);
         if (wake && runs(&owns[i]))
             cpprof__futex_wake(wake);
     }

@@ -46,9 +46,14 @@ cpprof__own_list_begin(bool pauses, uint32_t *wake);
 void
 cpprof__own_list_end(void);
 
-/* Is there none, and is none being made? */
+/* Is there none, not even one that has ended and that the kernel counts still,
+ * and is none being made? */
 bool
 cpprof__own_list_is_empty(void);
+
+/* The same, for the last second. */
+bool
+cpprof__own_list_was_empty(void);
 
 /* Wake all that are to pause; how many are still there, or will be. */
 uint32_t

@@ -9,10 +9,19 @@ enum { MOST = 4, TURNS = 3 };
 static pthread_barrier_t all;
 
 static void *
-wait_for_all(void *arg)
+wait_for_all(void *tid)
 {
+    *(pid_t *)tid = gettid();
     pthread_barrier_wait(&all);
-    return arg;
+    return NULL;
+}
+
+/* The kernel counts a thread for a moment after it was joined. */
+static void
+wait_gone(pid_t tid)
+{
+    while (!tgkill(getpid(), tid, 0))
+        sleep_ms(1);
 }
 
 /* The last place is for a thread, or for a process. */
@@ -20,11 +29,12 @@ static void
 take_all_places(int turn, bool by_process)
 {
     pthread_t threads[MOST];
+    pid_t tids[MOST];
     int n = by_process ? MOST - 2 : MOST - 1, i;
 
     pthread_barrier_init(&all, NULL, (unsigned)n + 1);
     for (i = 0; i < n; i++) {
-        int failed = pthread_create(&threads[i], NULL, wait_for_all, NULL);
+        int failed = pthread_create(&threads[i], NULL, wait_for_all, &tids[i]);
 
         EXPECT(failed == 0, "thread %d of turn %d: %s", i, turn,
                strerror(failed));
@@ -43,7 +53,8 @@ take_all_places(int turn, bool by_process)
     for (i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&all);
-    sleep_ms(20); /* the kernel counts them for a moment */
+    for (i = 0; i < n; i++)
+        wait_gone(tids[i]);
 }
 
 int
