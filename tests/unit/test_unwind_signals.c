@@ -221,6 +221,7 @@ other_sigreturn_is_followed_by_its_information(void **state)
 
 struct storm {
     size_t points;
+    size_t wanted;
     size_t same;
     size_t further; /* cpprof gets to the root and libgcc does not */
     size_t in_vdso;
@@ -229,6 +230,7 @@ struct storm {
 };
 
 static struct storm storm;
+static timer_t timer;
 static struct walk ours;
 static struct walk theirs;
 static uintptr_t vdso_lo;
@@ -263,6 +265,17 @@ begin_at(struct walk *walk, uintptr_t pc)
     memmove(walk->pcs, walk->pcs + i, walk->n * sizeof *walk->pcs);
 }
 
+/* From here: where a handler takes longer than any interval, as under an
+ * emulator on a machine that does other things, the load gets on nevertheless.
+ */
+static void
+start_timer(void)
+{
+    const struct itimerspec when = {{0, 0}, {0, 150000}};
+
+    assert_int_equal(timer_settime(timer, 0, &when, NULL), 0);
+}
+
 static void
 on_timer(int signal, siginfo_t *info, void *context)
 {
@@ -287,20 +300,18 @@ on_timer(int signal, siginfo_t *info, void *context)
         storm.wrong[storm.n_wrong - 1][0] = ours;
         storm.wrong[storm.n_wrong - 1][1] = theirs;
     }
+    if (storm.points < storm.wanted)
+        start_timer();
 }
 
-static timer_t
-start_timer(long interval_ns)
+static void
+make_timer(void)
 {
     struct sigevent event = {0};
-    struct itimerspec when = {{0, interval_ns}, {0, interval_ns}};
-    timer_t timer;
 
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = SIGALRM;
     assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    assert_int_equal(timer_settime(timer, 0, &when, NULL), 0);
-    return timer;
 }
 
 static double
@@ -317,12 +328,13 @@ static void
 storm_over(void (*work)(void), size_t points)
 {
     double end = now_s() + 20;
-    timer_t timer;
 
     memset(&storm, 0, sizeof storm);
+    storm.wanted = points;
     install(SIGALRM, on_timer, 0);
     walk_libgcc(&theirs); /* it loads what it needs */
-    timer = start_timer(150000);
+    make_timer();
+    start_timer();
     while (storm.points < points && now_s() < end)
         work();
     timer_delete(timer);
