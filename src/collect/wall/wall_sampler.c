@@ -31,7 +31,8 @@
 
 /* Tunables. The threads are counted this often, and listed when there are not
  * as many as are known, and now and then; and whenever one that we know of
- * started or ended, if that costs no more than 1 % of the time. */
+ * started or ended, if that costs no more than 1 % of a processor: of time that
+ * others had meanwhile the list is not to blame. */
 #define COUNT_NS   1000000000u
 #define LIST_NS    10000000000u
 #define LIST_SHARE 100u
@@ -175,6 +176,7 @@ known_threads(const struct cpprof__wall_sampler *w,
 static void
 list_threads(struct cpprof__wall_sampler *w, uint64_t now, bool all)
 {
+    uint64_t cpu_ns = cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint32_t changes = cpprof__thread_creation_changes();
     size_t n = 0, n_creations = 0, i;
     bool is_first;
@@ -193,7 +195,7 @@ list_threads(struct cpprof__wall_sampler *w, uint64_t now, bool all)
     free(creations);
     w->listed_ns = now;
     w->listed_changes = changes;
-    w->list_cost_ns = cpprof__clock_ns(CLOCK_MONOTONIC) - now;
+    w->list_cost_ns = cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 }
 
 static void

@@ -40,7 +40,8 @@ struct cpprof__wall_sampler {
     size_t n_open;  /* questions */
     size_t n_quiet; /* looks in a row at threads that had not run */
 
-    /* When the list of threads was made, what it took, and of what. */
+    /* When the list of threads was made, what it took of the ticker's CPU
+     * clock, and of what. */
     uint64_t counted_ns;
     uint64_t all_listed_ns;
     uint64_t new_ns; /* the last two times it was made: a new thread started
