@@ -10,6 +10,7 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,7 +20,7 @@
 #define HELD_US 20000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int is_there; /* a waiter, about to wait */
+static pid_t is_there; /* a waiter, about to wait */
 
 static __attribute__((noinline)) void
 wait_for_it(void)
@@ -45,10 +46,25 @@ sleep_for(long us)
         continue;
 }
 
+/* Another thread of this process, by what the kernel says of it. */
+static int
+sleeps(pid_t tid)
+{
+    char path[64], state = 0;
+    FILE *stat;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    stat = fopen(path, "r");
+    if (!stat || fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
+        abort();
+    fclose(stat);
+    return state == 'S';
+}
+
 static void *
 waiter(void *arg)
 {
-    __atomic_store_n(&is_there, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&is_there, gettid(), __ATOMIC_RELEASE);
     wait_for_it();
     pthread_mutex_unlock(&lock);
     return arg;
@@ -58,12 +74,14 @@ static void
 round_of_waiting(void)
 {
     pthread_t thread;
+    pid_t tid;
 
     pthread_mutex_lock(&lock);
     __atomic_store_n(&is_there, 0, __ATOMIC_RELEASE);
     if (pthread_create(&thread, NULL, waiter, NULL))
         abort();
-    while (!__atomic_load_n(&is_there, __ATOMIC_ACQUIRE))
+    while (!(tid = __atomic_load_n(&is_there, __ATOMIC_ACQUIRE)) ||
+           !sleeps(tid))
         usleep(HELD_US / 20);
     sleep_for(HELD_US);
     give_it_up();
