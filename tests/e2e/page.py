@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from browser import Browser
+from browser import Browser, find_browser
 
 cpprof = os.path.realpath(sys.argv[1])
 album = os.path.realpath(sys.argv[2]) if len(sys.argv) > 2 else None
@@ -231,7 +231,7 @@ def run(program):
 
 
 def main():
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = find_browser()
     if not program:
         print("1..0 # SKIP no chromium here")
         return 0

@@ -220,13 +220,14 @@ page_is_drawn()
         'main;plain 7' >names.folded
     run "$cpprof" -flamegraph -output=page.html names.folded
     same "$status" 0 || return 1
-    timeout 60 chromium --headless --no-sandbox --disable-gpu \
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu \
         --virtual-time-budget=2000 --dump-dom "file://$PWD/page.html" \
         >dom 2>/dev/null
     same "$(grep -o '<canvas' dom | wc -l)" 1 &&
         ! grep -q '<b id="*bad' dom && grep -q '>root   12 (100.00%)' dom
 }
-if command -v chromium >/dev/null; then
+browser=$(command -v chromium-headless-shell || command -v chromium)
+if [ -n "$browser" ]; then
     check "flame graph is drawn by a browser" page_is_drawn
 else
     skip "flame graph is drawn by a browser" "no chromium here"

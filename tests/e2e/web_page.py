@@ -19,7 +19,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
-from browser import Browser  # noqa: E402
+from browser import Browser, find_browser  # noqa: E402
 import web_server  # noqa: E402
 from tap import Tap  # noqa: E402
 from web_server import cpprof  # noqa: E402
@@ -597,8 +597,7 @@ def test_life(b, folder):
 
 
 def main():
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or \
-        shutil.which("google-chrome")
+    chromium = find_browser()
     if not chromium:
         tap.skip("the page in a browser", "no chromium")
         return tap.end()

@@ -7,7 +7,6 @@ PROGRAM is program.c. With a folder, pictures of what was seen are left there.
 """
 import os
 import re
-import shutil
 import sys
 import tempfile
 import time
@@ -15,7 +14,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "e2e"))
-from browser import Browser  # noqa: E402
+from browser import Browser, find_browser  # noqa: E402
 from served import HOSTILE, Server, Tap  # noqa: E402
 
 TAP = Tap()
@@ -294,7 +293,7 @@ def run(server, program):
 
 
 def main():
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = find_browser()
     server = Server(os.path.abspath(sys.argv[1]), "127.0.0.1:0")
     if len(sys.argv) > 2:
         sys.argv[2] = os.path.abspath(sys.argv[2])
