@@ -38,7 +38,7 @@ setup(void **state)
     cpprof__waits_forked();
     cpprof_block_set_rate(0);
     cpprof_mutex_set_fraction(0);
-    cpprof__wait_self.random = 20240229;
+    cpprof__hook_self.random = 20240229;
     return 0;
 }
 
@@ -108,7 +108,7 @@ short_and_long_waits_are_sampled_without_bias(void **state)
     for (wanted = 16; wanted <= 256; wanted *= 4) {
         for (; runs < wanted; runs++) {
             cpprof__waits_forked();
-            cpprof__wait_self.random = runs ? 0 : 20240229;
+            cpprof__hook_self.random = runs ? 0 : 20240229;
             many_events(100000, (int64_t)rate / 10);
             sums = sums_of(CPPROF__WAIT_BLOCK);
             assert_true(sums.count > 95000 && sums.count < 105000);
@@ -241,16 +241,16 @@ program_may_tell_of_its_own_waits(void **state)
     cpprof_block_set_rate(1);
     cpprof_mutex_set_fraction(1);
     cpprof_wait_begin(&wait, &lock);
-    assert_int_equal(cpprof__wait_now(&cpprof__wait_self).kind,
+    assert_int_equal(cpprof__wait_now(cpprof__wait_own).kind,
                      CPPROF__WAITS_OTHER_LOCK);
-    assert_ptr_equal(cpprof__wait_now(&cpprof__wait_self).lock, &lock);
+    assert_ptr_equal(cpprof__wait_now(cpprof__wait_own).lock, &lock);
     cpprof_wait_begin(&inner, &other); /* in a signal handler */
-    assert_ptr_equal(cpprof__wait_now(&cpprof__wait_self).lock, &other);
+    assert_ptr_equal(cpprof__wait_now(cpprof__wait_own).lock, &other);
     cpprof_wait_end(&inner);
-    assert_ptr_equal(cpprof__wait_now(&cpprof__wait_self).lock, &lock);
+    assert_ptr_equal(cpprof__wait_now(cpprof__wait_own).lock, &lock);
     cpprof_wait_released(&lock);
     cpprof_wait_end(&wait);
-    assert_int_equal(cpprof__wait_now(&cpprof__wait_self).kind,
+    assert_int_equal(cpprof__wait_now(cpprof__wait_own).kind,
                      CPPROF__WAITS_NOT);
     assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 2);
     assert_true(sums_of(CPPROF__WAIT_MUTEX).count == 1);
@@ -287,12 +287,12 @@ wait_that_was_left_ends_when_the_next_begins(void **state)
 
     cpprof_mutex_set_fraction(1);
     begin_and_leave(CPPROF__WAITS_MUTEX_LOCK);
-    assert_int_equal(cpprof__wait_self.n, 1);
+    assert_int_equal(cpprof__wait_own->n, 1);
     cpprof__wait_begin(&wait, CPPROF__WAITS_SEMAPHORE, other_lock, NULL);
-    assert_int_equal(cpprof__wait_self.n, 1);
+    assert_int_equal(cpprof__wait_own->n, 1);
     assert_false(is_any_lock_waited_for());
     cpprof__wait_end(&wait, CPPROF__WAIT_GOT);
-    assert_int_equal(cpprof__wait_self.n, 0);
+    assert_int_equal(cpprof__wait_own->n, 0);
 }
 
 static void
@@ -310,9 +310,44 @@ wait_that_was_left_ends_with_its_thread(void **state)
     cpprof_mutex_set_fraction(1);
     begin_and_leave(CPPROF__WAITS_MUTEX_LOCK);
     cpprof__waits_thread_ended();
-    assert_int_equal(cpprof__wait_self.n, 0);
+    assert_null(cpprof__wait_own);
     assert_true(release(left_lock).ns > 0); /* until it ended */
     assert_false(is_any_lock_waited_for());
+}
+
+enum { N_PLACES = 1000 };
+
+static uintptr_t places[N_PLACES];
+
+static void *
+wait_and_go(void *number)
+{
+    struct cpprof__wait wait;
+
+    cpprof__wait_begin(&wait, CPPROF__WAITS_SEMAPHORE, other_lock, NULL);
+    cpprof__wait_end(&wait, CPPROF__WAIT_GOT);
+    places[(uintptr_t)number] = (uintptr_t)cpprof__wait_own;
+    return NULL;
+}
+
+/* None of these says that it ends. */
+static void
+memory_of_threads_that_ended_is_used_again(void **state)
+{
+    uintptr_t i, lo = UINTPTR_MAX, hi = 0;
+    pthread_t thread;
+
+    cpprof_block_set_rate(1);
+    for (i = 0; i < N_PLACES; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, wait_and_go, (void *)i),
+                         0);
+        pthread_join(thread, NULL);
+        assert_int_not_equal(places[i], 0);
+        lo = places[i] < lo ? places[i] : lo;
+        hi = places[i] > hi ? places[i] : hi;
+    }
+    assert_in_range(hi - lo, 0, 256 * sizeof(struct cpprof__wait_self));
+    cpprof_block_set_rate(0);
 }
 
 __attribute__((noinline)) static void
@@ -321,7 +356,7 @@ wait_below(void)
     struct cpprof__wait waits[10]; /* further below, as a signal's frame is */
 
     cpprof__wait_begin(waits, CPPROF__WAITS_SEMAPHORE, other_lock, NULL);
-    assert_int_equal(cpprof__wait_self.n, 2);
+    assert_int_equal(cpprof__wait_own->n, 2);
     cpprof__wait_end(waits, CPPROF__WAIT_GOT);
 }
 
@@ -334,7 +369,7 @@ wait_in_a_handler_leaves_the_outer_one_alone(void **state)
     cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, left_lock, NULL);
     wait_below();
     assert_true(cpprof__wait_may_charge(left_lock));
-    assert_int_equal(cpprof__wait_now(&cpprof__wait_self).kind,
+    assert_int_equal(cpprof__wait_now(cpprof__wait_own).kind,
                      CPPROF__WAITS_MUTEX_LOCK);
     cpprof__wait_end(&wait, CPPROF__WAIT_GOT);
     release(left_lock); /* nobody was charged for it */
@@ -352,7 +387,7 @@ more_waits_than_there_is_room_for_end_once(void **state)
         cpprof_wait_begin(&waits[i], left_lock);
     for (i = 0; i < n; i++)
         cpprof_wait_end(&waits[i]);
-    assert_int_equal(cpprof__wait_self.n, 0);
+    assert_int_equal(cpprof__wait_own->n, 0);
     release(left_lock); /* nobody was charged for it */
     assert_false(is_any_lock_waited_for());
 }
@@ -497,6 +532,8 @@ main(void)
         cmocka_unit_test_setup(
             wait_that_was_left_ends_when_something_is_given_up, setup),
         cmocka_unit_test_setup(wait_that_was_left_ends_with_its_thread, setup),
+        cmocka_unit_test_setup(memory_of_threads_that_ended_is_used_again,
+                               setup),
         cmocka_unit_test_setup(wait_in_a_handler_leaves_the_outer_one_alone,
                                setup),
         cmocka_unit_test_setup(more_waits_than_there_is_room_for_end_once,

@@ -261,13 +261,16 @@ static bool
 see_variables(int32_t tid, const struct cpprof__thread_self *self,
               struct cpprof__thread_self *its, struct cpprof__dump_wait *wait)
 {
+    const struct cpprof__wait_self *its_waits;
     struct cpprof__wait_self waits;
     struct cpprof__wait_now now;
 
     if (!fetch(self, its, sizeof *its) || its->tid != tid ||
-        !fetch(other_of(self, &cpprof__wait_self), &waits, sizeof waits))
+        !fetch(other_of(self, &cpprof__wait_own), &its_waits,
+               sizeof its_waits) ||
+        (its_waits && !fetch(its_waits, &waits, sizeof waits)))
         return false;
-    now = cpprof__wait_now(&waits);
+    now = cpprof__wait_now(its_waits && waits.tid == tid ? &waits : NULL);
     *wait = (struct cpprof__dump_wait){.kind = now.kind & 0xff,
                                        .since_ns = now.start_ns};
     scratch.leaf = now.kind ? now.leaf : 0;

@@ -224,7 +224,7 @@ cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
 static enum cpprof__interp_result
 walk(struct buffer *p, size_t depth)
 {
-    const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
+    const struct cpprof__wait_now now = cpprof__wait_now(cpprof__wait_own);
     const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
 
     p->view.window_at = 0;
@@ -321,7 +321,7 @@ is_deferred(struct buffer *p, struct cpprof__dump_slot *slot, uint64_t sequence,
 static void
 note_wait(struct cpprof__dump_slot *slot, uint64_t sequence, bool has_hook)
 {
-    const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
+    const struct cpprof__wait_now now = cpprof__wait_now(cpprof__wait_own);
     uint64_t since = now.start_ns / 1024, kind = now.kind & 0xff;
 
     if (!cpprof__wait_is_true((uint32_t)kind, has_hook))

@@ -3,7 +3,7 @@
  * What happens around a wait: notes it for handlers, samples it when it ends,
  * and charges whoever gives a lock up.
  *
- * A thread has a small stack of waits in progress (cpprof__wait_self), because
+ * A thread has a small stack of waits in progress (cpprof__wait_own), because
  * a handler that interrupts a wait may wait itself. Only the thread writes it;
  * its own handlers and, while it sleeps, another thread read it. An entry that
  * was left by a jump or a cancellation is recognized later by the address of
@@ -40,7 +40,6 @@
 
 #define ONE ((uint64_t)1 << CPPROF__WAIT_FRACTION_BITS)
 
-__thread struct cpprof__wait_self cpprof__wait_self;
 uint32_t cpprof__waits_on;
 void (*cpprof__waits_changed)(void);
 
@@ -66,7 +65,7 @@ now_ns(void)
 static uint64_t
 random_number(void)
 {
-    struct cpprof__wait_self *self = &cpprof__wait_self;
+    struct cpprof__hook_self *self = &cpprof__hook_self;
 
     if (!self->random)
         self->random = cpprof__hook_seed(self);
@@ -279,7 +278,7 @@ take_out(struct cpprof__wait_self *self, struct cpprof__wait_entry *e)
 __attribute__((cold, noinline)) static void
 drop_from(uint32_t first, enum cpprof__wait_result result, uint64_t end_ns)
 {
-    struct cpprof__wait_self *self = &cpprof__wait_self;
+    struct cpprof__wait_self *self = cpprof__wait_own;
 
     while (self->n > first) {
         struct cpprof__wait_entry *e = &self->entries[self->n - 1], was = *e;
@@ -295,7 +294,7 @@ drop_from(uint32_t first, enum cpprof__wait_result result, uint64_t end_ns)
 __attribute__((cold, noinline)) static void
 drop_left(uintptr_t frame)
 {
-    struct cpprof__wait_self *self = &cpprof__wait_self;
+    struct cpprof__wait_self *self = cpprof__wait_own;
     uint32_t n = self->n;
 
     while (n && was_left(&self->entries[n - 1], frame) &&
@@ -308,8 +307,9 @@ drop_left(uintptr_t frame)
 void
 cpprof__waits_thread_ended(void)
 {
-    if (cpprof__wait_self.n)
+    if (cpprof__wait_own && cpprof__wait_own->n)
         drop_from(0, CPPROF__WAIT_GAVE_UP, now_ns());
+    cpprof__wait_self_give();
 }
 
 /* The caller of the hook, or of cpprof_wait_begin(), has its frame above. */
@@ -319,7 +319,7 @@ static inline __attribute__((always_inline)) struct cpprof__wait_entry *
 add_entry(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
           const void *lock)
 {
-    struct cpprof__wait_self *self = &cpprof__wait_self;
+    struct cpprof__wait_self *self = cpprof__wait_own;
     struct cpprof__wait_entry *e;
     uintptr_t frame = (uintptr_t)wait;
 
@@ -350,8 +350,8 @@ static inline void
 end_entry(const struct cpprof__wait *wait, enum cpprof__wait_result result,
           uint64_t end_ns)
 {
-    struct cpprof__wait_self *self = &cpprof__wait_self;
-    uint32_t n = self->n;
+    struct cpprof__wait_self *self = cpprof__wait_own;
+    uint32_t n = self ? self->n : 0; /* another thread may end it */
 
     while (n && (self->entries[n - 1].wait != wait ||
                  self->entries[n - 1].serial != wait->serial))
@@ -398,7 +398,8 @@ static inline __attribute__((always_inline)) struct cpprof__wait_entry *
 begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind, const void *lock,
       const void *leaf)
 {
-    wait->is_seen = !cpprof__hook_self.exempt && !cpprof__waits_are_off();
+    wait->is_seen = !cpprof__hook_self.exempt && !cpprof__waits_are_off() &&
+                    (cpprof__wait_own || cpprof__wait_self_take());
     if (!wait->is_seen)
         return NULL;
     wait->start_ns = now_ns();
@@ -474,11 +475,11 @@ cpprof__wait_unwound(struct cpprof__wait *wait)
 bool
 cpprof__wait_release(const void *lock, struct cpprof__wait_charge *charge)
 {
-    struct cpprof__wait_self *self = &cpprof__wait_self;
+    struct cpprof__wait_self *self = cpprof__wait_own;
 
     if (cpprof__hook_self.exempt || !load_relaxed(&state.mutex_fraction))
         return false;
-    if (self->n)
+    if (self && self->n)
         drop_left((uintptr_t)__builtin_frame_address(0));
     if (!cpprof__wait_is_followed(lock))
         return false;
@@ -545,10 +546,10 @@ cpprof__waits_forked(void)
 {
     uint32_t i;
 
-    for (i = 0; i < CPPROF__WAITS_NESTED; i++)
-        cpprof__wait_self.entries[i].slot = 0;
+    for (i = 0; cpprof__wait_own && i < CPPROF__WAITS_NESTED; i++)
+        cpprof__wait_own->entries[i].slot = 0;
+    cpprof__wait_self_forked();
     state.n_forks++;
     cpprof__wait_table_forked();
     cpprof__wait_buckets_forked();
-    cpprof__wait_self.random = 0;
 }

@@ -73,20 +73,20 @@ struct cpprof__wait_entry {
     uint32_t serial;  /* the same as in the wait */
 };
 
-/* The waits of the running thread. A wait touches one cache line of it. */
+/* The waits of a thread. A wait touches one cache line of it. */
 struct cpprof__wait_self {
     uint32_t n; /* entries in use, the outermost first */
     uint32_t serial;
+    int32_t tid; /* whose waits these are; 0: nobody's */
     struct cpprof__wait_entry entries[CPPROF__WAITS_NESTED];
-    uint64_t random; /* 0: not seeded */
 } __attribute__((aligned(64)));
 
-/* The innermost wait of a thread, by its waits or a copy of them. A handler in
- * the same thread may ask at any time. */
+/* The innermost wait of a thread, by its waits or a copy of them; NULL: it has
+ * none. A handler in the same thread may ask at any time. */
 static inline struct cpprof__wait_now
 cpprof__wait_now(const struct cpprof__wait_self *self)
 {
-    uint32_t n = load_relaxed(&self->n);
+    uint32_t n = self ? load_relaxed(&self->n) : 0;
 
     if (!n || n > CPPROF__WAITS_NESTED)
         return (struct cpprof__wait_now){.kind = CPPROF__WAITS_NOT};
@@ -97,7 +97,8 @@ cpprof__wait_now(const struct cpprof__wait_self *self)
 #define CPPROF__WAITS_MUTEX 2u
 
 #pragma GCC visibility push(hidden)
-extern __thread struct cpprof__wait_self cpprof__wait_self;
+/* The waits of the running thread; NULL: it has not waited yet. */
+extern __thread struct cpprof__wait_self *cpprof__wait_own;
 
 /* Which of both is on. */
 extern uint32_t cpprof__waits_on;
@@ -115,6 +116,16 @@ cpprof__waits_are_off(void)
 /* A word for the kind, as in a dump: "mutex", "condition". */
 const char *
 cpprof__wait_kind_name(uint32_t kind);
+
+/* wait_self.c: memory for them, which cpprof__wait_own leads to from then on;
+ * NULL: there is none. Then give it back, at the thread's end; and in a child
+ * made by fork. Safety: AS, lock-free. */
+struct cpprof__wait_self *
+cpprof__wait_self_take(void);
+void
+cpprof__wait_self_give(void);
+void
+cpprof__wait_self_forked(void);
 
 /* One wait. It lies in the frame that waits. */
 struct cpprof__wait {

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for the waits of each thread, which a thread takes when it waits for
+ * the first time: most never do, and thread-local memory would be a part of
+ * every thread, and of the little that a library may have that is loaded late.
+ *
+ * Places lie in chunks that are never given back. A place belongs to the thread
+ * whose id is in it, until that ends. Who finds none that is free looks for one
+ * whose thread is gone: it ended without a word, or stayed behind in a fork.
+ */
+#include "collect/signal/waits/waits.h"
+
+#include "arch/place.h"
+#include "arch/regs.h"
+#include "collect/signal/tables/reserve.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+
+/* Places in a chunk, and chunks: threads beyond 2^16 that wait are not seen. */
+#define PER_CHUNK  256u
+#define CHUNKS_MAX 256u
+
+/* A free place is looked for among so many; a full table has few. */
+#define TRIES 64u
+
+__thread struct cpprof__wait_self *cpprof__wait_own;
+
+static struct cpprof__wait_self *chunks[CHUNKS_MAX] CPPROF__LARGE;
+static uint32_t n_places;
+static uint32_t next; /* where a free one may be */
+
+static int32_t
+call0(long number)
+{
+    return (int32_t)cpprof__syscall(number, 0, 0, 0, 0, 0, 0);
+}
+
+static struct cpprof__wait_self *
+place_at(uint32_t i)
+{
+    return &load_acquire(&chunks[i / PER_CHUNK])[i % PER_CHUNK];
+}
+
+static bool
+is_gone(int32_t tid)
+{
+    return cpprof__syscall(SYS_tgkill, call0(SYS_getpid), tid, 0, 0, 0, 0) ==
+           -ESRCH;
+}
+
+static struct cpprof__wait_self *
+take_free(int32_t tid, uint32_t n)
+{
+    uint32_t first = load_relaxed(&next), k;
+
+    for (k = 0; k < n && k < TRIES; k++) {
+        struct cpprof__wait_self *place = place_at((first + k) % n);
+        int32_t nobody = 0;
+
+        if (!load_relaxed(&place->tid) &&
+            cas_acq_rel(&place->tid, &nobody, tid)) {
+            store_relaxed(&next, (first + k + 1) % n);
+            return place;
+        }
+    }
+    return NULL;
+}
+
+static struct cpprof__wait_self *
+take_left(int32_t tid, uint32_t n)
+{
+    uint32_t i;
+
+    for (i = 0; i < n; i++) {
+        struct cpprof__wait_self *place = place_at(i);
+        int32_t owner = load_acquire(&place->tid);
+
+        if ((!owner || is_gone(owner)) && cas_acq_rel(&place->tid, &owner, tid))
+            return place;
+    }
+    return NULL;
+}
+
+/* False: there is no more. Who comes at the same time makes one chunk. */
+static bool
+grow(uint32_t n)
+{
+    const size_t bytes = PER_CHUNK * sizeof(struct cpprof__wait_self);
+    struct cpprof__wait_self *chunk, *none = NULL;
+
+    if (n / PER_CHUNK >= CHUNKS_MAX)
+        return false;
+    if (!load_acquire(&chunks[n / PER_CHUNK])) {
+        chunk = cpprof__reserve(bytes);
+        if (!chunk)
+            return false;
+        if (!cas_acq_rel(&chunks[n / PER_CHUNK], &none, chunk))
+            cpprof__unreserve(chunk, bytes);
+    }
+    if (cas_acq_rel(&n_places, &n, n + PER_CHUNK))
+        store_relaxed(&next, n);
+    return true;
+}
+
+static struct cpprof__wait_self *
+take(int32_t tid)
+{
+    struct cpprof__wait_self *place;
+    uint32_t n;
+
+    do {
+        n = load_acquire(&n_places);
+        place = n ? take_free(tid, n) : NULL;
+        if (!place && n)
+            place = take_left(tid, n);
+    } while (!place && grow(n));
+    if (place)
+        place->n = 0;
+    return place;
+}
+
+struct cpprof__wait_self *
+cpprof__wait_self_take(void)
+{
+    struct cpprof__wait_self *place = take(call0(SYS_gettid)), *none = NULL;
+
+    /* A handler may have taken one in between. */
+    if (place && !cas_acq_rel(&cpprof__wait_own, &none, place))
+        store_release(&place->tid, 0);
+    return cpprof__wait_own;
+}
+
+void
+cpprof__wait_self_give(void)
+{
+    struct cpprof__wait_self *place = cpprof__wait_own;
+
+    cpprof__wait_own = NULL;
+    if (place)
+        store_release(&place->tid, 0);
+}
+
+void
+cpprof__wait_self_forked(void)
+{
+    if (cpprof__wait_own)
+        cpprof__wait_own->tid = call0(SYS_gettid);
+}
