@@ -225,18 +225,14 @@ parts_for(uint32_t kinds)
 /* Blocks of a sanitizer's allocator, and of one that the program calls without
  * an entry, are not all seen. */
 static enum cpprof_status
-check_heap(struct cpprof_error *error)
+check_heap(bool sanitized, struct cpprof_error *error)
 {
-    static const char *const sanitizers[] = {"__asan_init", "__tsan_init",
-                                             "__msan_init", "__hwasan_init"};
     const struct link_map *module = NULL;
     char name[256];
-    size_t i;
 
-    for (i = 0; i < sizeof sanitizers / sizeof *sanitizers; i++)
-        if (cpprof__first_symbol(sanitizers[i], &module))
-            return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                                "heap: the program has a sanitizer's malloc");
+    if (sanitized)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "heap: the program has a sanitizer's malloc");
 #if CPPROF__HAS_ALLOCATOR
     cpprof__heap_our_malloc = (uintptr_t)cpprof__real(malloc);
 #endif
@@ -262,22 +258,34 @@ patch(void)
         cpprof__heap_patched(true);
 }
 
+/* One that was preloaded or linked may have been used. */
+static enum cpprof_status
+check_use(struct cpprof_error *error)
+{
+    return cpprof__heap_set_rate(-1) || !cpprof__waits_are_off()
+               ? cpprof__fail(error, CPPROF_BUSY, 0,
+                              "the program profiles itself")
+               : CPPROF_OK;
+}
+
 static enum cpprof_status
 take_places(uint32_t kinds, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
+    enum cpprof__patch_state state;
+    bool sanitized;
 
     parts = parts_for(kinds);
     malloc_before = cpprof__heap_our_malloc;
-    if (!cpprof__patch_begin()) {
-        /* It was preloaded or linked, and may have been used. */
-        return cpprof__heap_set_rate(-1) || !cpprof__waits_are_off()
-                   ? cpprof__fail(error, CPPROF_BUSY, 0,
-                                  "the program profiles itself")
-                   : CPPROF_OK;
-    }
+    state = cpprof__patch_begin(&sanitized);
+    if (state == CPPROF__PATCH_CANNOT)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "a child of a process that was profiled: not "
+                            "without its parent");
+    if (state == CPPROF__PATCH_NOT_NEEDED)
+        return check_use(error);
     if (parts & CPPROF__PATCH_HEAP)
-        status = check_heap(error);
+        status = check_heap(sanitized, error);
     if (status == CPPROF_OK)
         patch();
     else

@@ -26,6 +26,7 @@
 #include "attach/patch.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/buffer.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/next.h"
@@ -38,6 +39,8 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Relocations that hold a function's address and nothing else. */
@@ -78,14 +81,16 @@ static const char names[] =
 enum {
     N_TARGETS = sizeof parts_of,
     N_LISTS = N_TARGETS - CPPROF__N_NAMES,
-    N_SLOTS = 512
+    N_SLOTS = 1024
 };
 _Static_assert(N_TARGETS < 255, "numbers fit a byte of the index");
 
 /* Both have .address NULL where there is nothing to patch. */
-static struct cpprof__definition ours[N_TARGETS];
-static struct cpprof__definition theirs[N_TARGETS]; /* module: the only one */
-static uint8_t index_of[N_SLOTS]; /* by hash: a number and one, or 0 */
+static struct cpprof__definition ours[N_TARGETS] CPPROF__LARGE;
+static struct cpprof__definition
+    theirs[N_TARGETS] CPPROF__LARGE; /* module: the only one */
+/* By hash: a number and one, or 0. */
+static uint8_t index_of[N_SLOTS] CPPROF__LARGE;
 
 static uint32_t
 hash_of(const char *name)
@@ -159,21 +164,65 @@ find_theirs(void)
     }
 }
 
-bool
-cpprof__patch_begin(void)
+static bool
+has_sanitizer(void)
+{
+    static const char *const starts[] = {"__asan_init", "__tsan_init",
+                                         "__msan_init", "__hwasan_init"};
+    const struct link_map *module = NULL;
+    size_t i;
+
+    for (i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (cpprof__first_symbol(starts[i], &module))
+            return true;
+    return false;
+}
+
+struct beginning {
+    enum cpprof__patch_state state;
+    bool sanitized;
+};
+
+/* The loader takes nothing out of its list while this is called. */
+static int
+find_all(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const struct link_map *module = NULL;
+    struct beginning *beginning = arg;
     unsigned i;
 
+    beginning->state = CPPROF__PATCH_NOT_NEEDED;
     cpprof__own_symbols(names, ours, N_TARGETS);
     if (cpprof__first_symbol("pthread_create", &module) ==
         ours[CPPROF__NAME_pthread_create].address)
-        return false;
+        return 1;
     memset(index_of, 0, sizeof index_of);
     for (i = 0; i < N_TARGETS; i++)
         *slot_of(ours[i].name, hash_of(ours[i].name)) = (uint8_t)(i + 1);
     find_theirs();
-    return true;
+    beginning->sanitized = has_sanitizer();
+    beginning->state = CPPROF__PATCH_READY;
+    return 1;
+}
+
+/* Tunables: so often it is tried while the program forks, and so long after. */
+#define BEGIN_TRIES 1000
+#define BEGIN_NS    1000000
+
+enum cpprof__patch_state
+cpprof__patch_begin(bool *sanitized)
+{
+    const struct timespec pause = {0, BEGIN_NS};
+    struct beginning beginning = {CPPROF__PATCH_CANNOT, false};
+    unsigned i;
+
+    for (i = 0; i < BEGIN_TRIES; i++) {
+        if (cpprof__loader_visit(find_all, &beginning))
+            break;
+        syscall(SYS_nanosleep, &pause, NULL);
+    }
+    *sanitized = beginning.sanitized;
+    return beginning.state;
 }
 
 /* ---- one module ------------------------------------------------------- */

@@ -21,10 +21,16 @@
 #define CPPROF__PATCH_HEAP    2u
 #define CPPROF__PATCH_WAITS   4u
 
-/* Find out what stands for what. False: our functions stand in front, and
- * modules call them already. */
-bool
-cpprof__patch_begin(void);
+enum cpprof__patch_state {
+    CPPROF__PATCH_CANNOT,     /* the loader cannot be asked: in a child */
+    CPPROF__PATCH_NOT_NEEDED, /* modules call our functions already */
+    CPPROF__PATCH_READY,
+};
+
+/* Find out what stands for what, and whose malloc it is: sanitized says whether
+ * it is a sanitizer's. */
+enum cpprof__patch_state
+cpprof__patch_begin(bool *sanitized);
 
 /*
  * Look at all modules that are there: patch the names of these parts, or put
