@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds plug-ins and loads them (plug_in.h). They are never unloaded, and what
- * they bring with them ends without destructors (brought.h).
+ * they bring ends with the process, on the thread that calls exit().
  */
 #include "object/plug_in.h"
 
 #include "base/status.h"
-#include "object/brought.h"
 #include "object/symbolizer.h"
 
 #include <dlfcn.h>
@@ -68,14 +67,21 @@ find_file(const char *name)
     return plug_in ? plug_in : dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-static void *
-load_file(const char *name)
+/*
+ * GnuTLS, which libmicrohttpd and libcurl bring, frees some 700 blocks when the
+ * process ends, unless somebody still uses it. So we do, for good: who calls
+ * exit() may be a handler that interrupted malloc, and would wait for ever.
+ *
+ * Source: gnutls_global_init(3).
+ */
+static void
+use_gnutls(void *plug_in)
 {
-    struct cpprof__brought *b = cpprof__brought_begin();
-    void *plug_in = find_file(name);
+    typedef int init_fn(void);
+    init_fn *init = (init_fn *)dlsym(plug_in, "gnutls_global_init");
 
-    cpprof__brought_end(b, plug_in);
-    return plug_in;
+    if (init)
+        init();
 }
 
 const void *
@@ -88,13 +94,14 @@ cpprof__plug_in_load(const char *name, const char *symbol, uint32_t version,
     void *plug_in;
 
     snprintf(file, sizeof file, "libcpprof-%s.so", name);
-    plug_in = load_file(file);
+    plug_in = find_file(file);
     if (!plug_in) {
         why = dlerror();
         cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "%s: %s%s", name,
                      why ? why : file, why ? "" : " is not there");
         return NULL;
     }
+    use_gnutls(plug_in);
     ops = dlsym(plug_in, symbol);
     if (ops && *ops == version)
         return ops;
