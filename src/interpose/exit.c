@@ -7,7 +7,7 @@
  * until a moment of the monotonic clock: the caller may hold locks of the
  * program or of the loader (exit() in a constructor under dlopen() does), and
  * that thread may want them. Names need a library to be loaded before; where
- * the keeper cannot do that the caller does, since whoever has the loader's
+ * another thread cannot do that the caller does, since whoever has the loader's
  * lock can take it again. The caller may also be a handler that interrupted
  * malloc: so all is done by a thread that is there, if one is.
  *
@@ -43,8 +43,9 @@
 #define HASTE_SECONDS       10
 #define INTERRUPTED_SECONDS 1
 
-/* Tunable. A library that the keeper has not loaded by then waits for a lock of
- * the caller's, or for a slow disk; then the caller waits for the keeper. */
+/* Tunable. A library that another thread has not loaded by then waits for a
+ * lock of the caller's, or for a slow disk; then the caller waits for that
+ * thread. */
 #define LOAD_NS     CPPROF__NS_PER_S
 #define SECONDS_MAX (2 * HASTE_SECONDS + 1)
 
@@ -96,22 +97,42 @@ wait_for(uint32_t *word, uint64_t moment_ns)
 }
 
 static void
-load_on_keeper(void)
+load_and_tell(void)
 {
     cpprof__names_load();
     tell(&is_loaded);
 }
 
+static bool
+load_on_thread(void *arg)
+{
+    (void)arg;
+    load_and_tell();
+    return false;
+}
+
+/* The caller may have interrupted malloc, and libc bears what another thread
+ * allocates: with one thread it has no lock. */
+static bool
+load_apart(void)
+{
+    if (cpprof__own_thread_is_this())
+        return false;
+    keeper_loads = cpprof__keeper_run(load_and_tell);
+    return keeper_loads ||
+           !cpprof__own_thread_detached(load_on_thread, NULL, 0);
+}
+
 static void
 load_names(void)
 {
-    if (cpprof__own_thread_is_this() || !cpprof__keeper_run(load_on_keeper)) {
-        cpprof__names_load();
-        return;
-    }
-    keeper_loads =
-        !wait_for(&is_loaded, cpprof__clock_ns(CLOCK_MONOTONIC) + LOAD_NS);
-    if (keeper_loads)
+    bool is_there =
+        load_apart() &&
+        wait_for(&is_loaded, cpprof__clock_ns(CLOCK_MONOTONIC) + LOAD_NS);
+
+    if (is_there)
+        keeper_loads = false;
+    else
         cpprof__names_load();
 }
 

@@ -62,9 +62,6 @@ MODES = {
 
 
 # Cells that do not hold yet, and why: docs/testing.md.
-READS_PROC = ({mode for mode, (how, words) in MODES.items()
-               if words and re.search("cpu|wall", words)},
-              "a late start reads /proc in the program's table of descriptors")
 PERF_TABLE = ({"cpu perf"}, "perf events are in the program's table, and so "
               "is the thread that makes them")
 KNOWN = {
@@ -74,10 +71,6 @@ KNOWN = {
         "tables; cpprof record says so and exits with 1"),
     "lowest_descriptor": PERF_TABLE,
     "lowest_later": PERF_TABLE,
-    "standard_closed": READS_PROC,
-    "raw_calls": READS_PROC,
-    "exit_in_malloc": ({"cpu perf"}, "there is no keeper that could load the "
-                       "symbolizer, and who calls exit() cannot"),
 }
 
 

@@ -232,7 +232,8 @@ cpprof__session_start_drainer(struct cpprof__session *s)
         .arg = s,
         .wake = &s->spool.ring->wake,
         /* Perf events are in the program's table: handlers use them. */
-        .flags = s->engine == &cpprof__engine_perf ? 0 : CPPROF__OWN_TABLE,
+        .flags = s->engine == &cpprof__engine_perf ? CPPROF__WITH_KEEPER
+                                                   : CPPROF__OWN_TABLE,
     };
     failed = cpprof__own_thread_start(&s->drainer);
     while (!failed && sem_wait(&s->drainer_is_up))

@@ -152,17 +152,21 @@ start_samplers(const struct cpprof__birth *birth)
         start_cpu(birth);
 }
 
-/* Relative paths are meant for the folder of this moment. */
+/* Relative paths are meant for the folder of this moment. Perf events are in
+ * the program's table of descriptors, so who makes them has that, too. */
 static void
 start_samplers_late(void)
 {
+    bool has_perf = environment.kinds & CPPROF__KIND_CPU &&
+                    environment.cpu.engine == CPPROF_ENGINE_PERF;
+
     if (!(environment.kinds & SAMPLED_KINDS))
         return;
     if (!getcwd(folder, sizeof folder))
         strcpy(folder, "/");
     cpprof__late_begin(*environment.directory ? RECORDED_NS
                                               : CPPROF__WRITES_AFTER_NS,
-                       start_samplers);
+                       has_perf ? 0 : CPPROF__OWN_TABLE, start_samplers);
 }
 
 /* What a profiled process has made may end at once. */

@@ -34,6 +34,7 @@ static int32_t pid;
 static struct cpprof__birth birth;
 static uint64_t moment_ns;
 static void (*start)(const struct cpprof__birth *birth);
+static unsigned flags; /* of the thread that starts */
 
 static bool
 change(uint32_t from, uint32_t to)
@@ -53,6 +54,23 @@ sleep_for(uint64_t ns)
 }
 
 static bool
+start_now(void *arg)
+{
+    (void)arg;
+    start(&birth);
+    store_release(&state, (uint32_t)NOTHING);
+    return false;
+}
+
+/* What it reads of /proc is not to shift the program's descriptors. */
+static void
+start_apart(void)
+{
+    if (!flags || cpprof__own_thread_detached(start_now, NULL, flags))
+        start_now(NULL);
+}
+
+static bool
 wait_and_start(void *arg)
 {
     uint64_t due = birth.mono_ns + moment_ns;
@@ -64,8 +82,7 @@ wait_and_start(void *arg)
         if (cpprof__own_thread_must_leave())
             return true;
         if (now >= due && change(WAITING, STARTING)) {
-            start(&birth);
-            store_release(&state, (uint32_t)NOTHING);
+            start_apart();
             break;
         }
         sleep_for(now < due ? due - now : NAP_NS);
@@ -74,7 +91,8 @@ wait_and_start(void *arg)
 }
 
 void
-cpprof__late_begin(uint64_t ns, void (*how)(const struct cpprof__birth *birth))
+cpprof__late_begin(uint64_t ns, unsigned how_flags,
+                   void (*how)(const struct cpprof__birth *birth))
 {
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
@@ -87,6 +105,7 @@ cpprof__late_begin(uint64_t ns, void (*how)(const struct cpprof__birth *birth))
     birth.real_ns = cpprof__now_ns(CLOCK_REALTIME);
     moment_ns = ns;
     start = how;
+    flags = how_flags;
     store_release(&state, (uint32_t)WAITING);
     if (cpprof__own_thread_detached(wait_and_start, NULL, 0))
         store_release(&state, (uint32_t)NOTHING);

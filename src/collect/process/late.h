@@ -13,10 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* start is called on a thread of ours after so many nanoseconds. A process that
- * cannot have another thread is not sampled. */
+/* start is called after so many nanoseconds, on a thread of ours with those
+ * flags (own_threads.h). A process that cannot have another thread is not
+ * sampled. */
 void
-cpprof__late_begin(uint64_t ns,
+cpprof__late_begin(uint64_t ns, unsigned flags,
                    void (*start)(const struct cpprof__birth *birth));
 
 /* The process ends: what has not started starts no more, and what is starting

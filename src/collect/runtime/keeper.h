@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper, `cpprof-keeper`: a thread of ours that does nothing but hold the
- * program's table of descriptors, while other threads of ours have tables of
- * their own. Without it that table would be gone when the program's last thread
- * ends, and the program's exit handlers, which then run on a thread of ours,
- * would find no descriptors.
+ * The keeper, `cpprof-keeper`: a thread of ours that holds the program's table
+ * of descriptors, while other threads of ours have tables of their own, and
+ * does what is asked of it at the end of the process. Without it that table
+ * would be gone when the program's last thread ends, and the program's exit
+ * handlers, which then run on a thread of ours, would find no descriptors.
  */
 #ifndef COLLECT_KEEPER_H
 #define COLLECT_KEEPER_H

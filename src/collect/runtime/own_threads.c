@@ -9,10 +9,11 @@
  * they had. `change` is held from the first step to the last, and by who starts
  * a thread, unless that is a thread of ours, which a pause waits for.
  *
- * Invariants: a thread that wants a table of descriptors is counted by the
- * keeper before it is made, until it has ended or could not be made; pauses are
- * in between. It leaves the program's table only while a keeper is there, which
- * stands before it in `paused`, so it is started again before it.
+ * Invariants: a thread that wants a table of descriptors, or a keeper, is
+ * counted by the keeper before it is made, until it has ended or could not be
+ * made; pauses are in between. It leaves the program's table only while a
+ * keeper is there, which stands before it in `paused`, so it is started again
+ * before it.
  */
 #include "collect/runtime/own_threads.h"
 
@@ -51,6 +52,8 @@
  * they do, and looks so often. */
 #define PAUSE_NS      1000000000u
 #define PAUSE_LOOK_NS 100000
+
+#define NEEDS_KEEPER ((unsigned)(CPPROF__OWN_TABLE | CPPROF__WITH_KEEPER))
 
 static struct cpprof__own_lock change;
 static struct cpprof__own_lock pause_lock; /* guards the two */
@@ -279,9 +282,9 @@ tell_over(struct cpprof__own_thread *t)
 }
 
 static void
-leave_table(unsigned flags)
+leave_keeper(unsigned flags)
 {
-    if (flags & CPPROF__OWN_TABLE)
+    if (flags & NEEDS_KEEPER)
         cpprof__keeper_leave(self.is_alone);
 }
 
@@ -329,7 +332,7 @@ run(void *arg)
     while (t->run(t->arg) && self.thread && !self.is_alone)
         if (enter_pause(t))
             return NULL;
-    leave_table(flags);
+    leave_keeper(flags);
     /* Joined by itself: its owner has freed it. */
     if (!self.thread)
         t = NULL;
@@ -400,8 +403,8 @@ start_new(struct cpprof__own_thread *t)
     int failed;
 
     note_program_mask();
-    if (t->flags & CPPROF__OWN_TABLE && !cpprof__keeper_enter())
-        t->flags &= ~(unsigned)CPPROF__OWN_TABLE;
+    if (t->flags & NEEDS_KEEPER && !cpprof__keeper_enter())
+        t->flags &= ~NEEDS_KEEPER;
     t->is_over = 0;
     t->is_alone = false;
     if (waits)
@@ -410,7 +413,7 @@ start_new(struct cpprof__own_thread *t)
     if (waits)
         cpprof__own_lock_give(&change);
     if (failed)
-        leave_table(t->flags);
+        leave_keeper(t->flags);
     return failed;
 }
 
@@ -674,7 +677,7 @@ give_up(struct cpprof__own_thread *t)
 {
     if (cpprof__keeper_is(t))
         cpprof__keeper_is_gone();
-    leave_table(t->flags);
+    leave_keeper(t->flags);
     if (t->is_detached)
         free(t);
     else

@@ -32,7 +32,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CPPROF__OWN_TABLE = 1 };
+/* The second: a keeper is there, though the table is the program's. */
+enum { CPPROF__OWN_TABLE = 1, CPPROF__WITH_KEEPER = 2 };
 
 /* Bytes of their stacks: for libdw, which recurses over DIEs; touched as far as
  * they are used. */
