@@ -11,6 +11,10 @@
  * most of them. */
 #define CPPROF__LARGE __attribute__((aligned(128)))
 
+/* A variable that is written to at each start: beside those that the loader
+ * writes to. */
+#define CPPROF__AT_START __attribute__((section(".data")))
+
 /* A function of the library's first steps that has its own file: it is laid
  * beside the others. */
 #define CPPROF__FIRST_STEP __attribute__((section(".text.startup.cpprof")))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The library's first and last steps in a process. */
+#include "arch/place.h"
 #include "collect/dump/blocked_thread.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
@@ -22,7 +23,7 @@ cpprof__init(void)
 {
 }
 
-static bool is_used;
+static bool is_used CPPROF__AT_START;
 
 static void
 first_use(void)

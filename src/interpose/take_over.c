@@ -9,11 +9,14 @@
  */
 #include "interpose/take_over.h"
 
+#include "arch/place.h"
+
 #include <link.h>
 #include <stdlib.h>
 
-static bool is_done; /* all names were found, and all entries set */
-static bool is_on[CPPROF__N_GROUPS];
+static bool is_done
+    CPPROF__AT_START; /* all names were found, and all entries set */
+static bool is_on[CPPROF__N_GROUPS] CPPROF__AT_START;
 
 static const struct row {
     struct cpprof__hook *hook;

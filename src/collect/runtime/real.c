@@ -6,6 +6,7 @@
  */
 #include "collect/runtime/real.h"
 
+#include "arch/place.h"
 #include "collect/runtime/next.h"
 
 #include <errno.h>
@@ -13,11 +14,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-void *cpprof__next[CPPROF__N_NEXT];
+void *cpprof__next[CPPROF__N_NEXT] CPPROF__AT_START;
 
 /* Where malloc is in one of these, the next definition of a name is too, or is
  * not the allocator's. */
-static const struct link_map *modules[CPPROF__N_NEXT];
+static const struct link_map *modules[CPPROF__N_NEXT] CPPROF__AT_START;
 
 #define TEXT(group, name) #name "\0"
 
