@@ -171,11 +171,15 @@ cpprof__perf_end_phase(const struct cpprof__thread *t, uint64_t period_ns)
         ioctl(t->perf_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
 }
 
+/* A tick that comes within the first call is handled when that returns, and the
+ * handler lets the event go on. */
 void
 cpprof__perf_pause(const struct cpprof__thread *t)
 {
-    if (perf_is_armed(t))
-        ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
+    if (!perf_is_armed(t))
+        return;
+    ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
+    ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 void
