@@ -14,6 +14,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ struct own {
     bool pauses;       /* when it is asked to; one that others made does not */
     uint32_t *wake;    /* futex, which may be gone: only the kernel looks */
 };
-static struct own owns[OWN_MAX];
+static struct own owns[OWN_MAX] CPPROF__LARGE;
 static uint32_t n_making; /* that have not said yet that they began */
 static uint32_t n_used;   /* entries from the first that may be taken */
 
