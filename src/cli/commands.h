@@ -19,6 +19,8 @@ cpprof__cli_record(int argc, char **argv);
 int
 cpprof__cli_leaks(int argc, char **argv);
 int
+cpprof__cli_doctor(int argc, char **argv);
+int
 cpprof__cli_convert(int argc, char **argv);
 /* A report whose format is argv[0], "top"; or "merge". */
 int
@@ -26,6 +28,11 @@ cpprof__cli_report(int argc, char **argv);
 /* A report whose format is among the flags; argv[0] is the program. */
 int
 cpprof__cli_flag_report(int argc, char **argv);
+
+/* A report, with the profile of a process in the place of -p PID. */
+int
+cpprof__cli_of_process(int argc, char **argv,
+                       int (*run)(int argc, char **argv));
 
 /* Their flags. */
 extern const struct cpprof__flag cpprof__record_flag_table[];

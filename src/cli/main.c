@@ -28,6 +28,8 @@ const struct cpprof__command cpprof__commands[] = {
      "run a program and write its profiles", cpprof__record_flag_table},
     {"leaks", cpprof__cli_leaks, "leaks [flags] -- CMD ARGS",
      "run a program and print what it did not free", cpprof__leaks_flag_table},
+    {"doctor", cpprof__cli_doctor, "doctor PID",
+     "say whether record -p PID would work", NULL},
     {"merge", cpprof__cli_report, "merge [-output=FILE] FILE...",
      "write the sum of profiles as a profile; same as -proto", NULL},
     {"symbolize", cpprof__cli_report, "symbolize [flags] FILE...",
@@ -108,13 +110,13 @@ main(int argc, char **argv)
 
     if (argc < 2)
         return cpprof__cli_fail("no command given; see cpprof help");
-    if (c)
+    if (c && c->run != cpprof__cli_report)
         return c->run(argc - 1, argv + 1);
-    if (cpprof__cli_is_report(argv[1]))
-        return cpprof__cli_report(argc - 1, argv + 1);
+    if (c || cpprof__cli_is_report(argv[1]))
+        return cpprof__cli_of_process(argc - 1, argv + 1, cpprof__cli_report);
     /* "FILE -top", or only FILE, which starts the shell. */
     if (argv[1][0] == '-' || access(argv[1], F_OK) == 0 ||
         strpbrk(argv[1], "/:"))
-        return cpprof__cli_flag_report(argc, argv);
+        return cpprof__cli_of_process(argc, argv, cpprof__cli_flag_report);
     return cpprof__cli_fail("unknown command \"%s\"; see cpprof help", argv[1]);
 }

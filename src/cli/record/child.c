@@ -78,9 +78,10 @@ cpprof__record_take_signals(void)
     sigaction(SIGCHLD, &standard, &inherited.on_child);
 }
 
-/* Set the variable that the library reads at its start. */
-static bool
-set_cpprof(const struct cpprof__record_options *o, const char *folder)
+bool
+cpprof__record_config(const struct cpprof__record_options *o,
+                      const struct cpprof__record_folder *folder,
+                      struct cpprof__buffer *text)
 {
     /* ORDER: enum cpprof_symbolize */
     static const char *const symbolize[] = {"full", "functions", "none"};
@@ -88,31 +89,40 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
     const char *rates[] = {NULL,          o->heap_rate,
                            o->block_rate, o->mutex_fraction,
                            o->wall_rate,  o->wall_rate};
-    struct cpprof__buffer text = {0};
     unsigned i;
-    bool done;
 
-    cpprof__buffer_printf(&text, "record=%s", folder);
+    cpprof__buffer_printf(text, "record=%s", folder->path);
     for (i = 0; 1u << i < CPPROF__RECORD_END; i++) {
         if (!(o->kinds & 1u << i))
             continue;
-        cpprof__buffer_printf(&text, ",%s", cpprof__record_kind_name(1u << i));
+        cpprof__buffer_printf(text, ",%s", cpprof__record_kind_name(1u << i));
         if (rates[i])
-            cpprof__buffer_printf(&text, "=%s", rates[i]);
+            cpprof__buffer_printf(text, "=%s", rates[i]);
         else if (1u << i == CPPROF__RECORD_CPU && o->rate_hz)
-            cpprof__buffer_printf(&text, "=%u", o->rate_hz);
+            cpprof__buffer_printf(text, "=%u", o->rate_hz);
     }
-    cpprof__buffer_printf(&text, "%s%s%s", o->labels ? ",labels=on" : "",
+    cpprof__buffer_printf(text, "%s%s%s", o->labels ? ",labels=on" : "",
                           o->scripts ? ",scripts" : "",
                           o->one ? ",thread-names" : "");
     if (o->max_depth)
-        cpprof__buffer_printf(&text, ",depth=%u", o->max_depth);
-    cpprof__buffer_printf(&text, ",engine=%s,symbolize=%s",
+        cpprof__buffer_printf(text, ",depth=%u", o->max_depth);
+    cpprof__buffer_printf(text, ",engine=%s,symbolize=%s",
                           o->engine ? o->engine : "auto",
                           symbolize[o->symbolize]);
-    cpprof__record_vm_flags(o, &text);
-    cpprof__buffer_append(&text, "", 1);
-    done = !text.failed && setenv("CPPROF", (char *)text.data, 1) == 0;
+    cpprof__record_vm_flags(o, text);
+    cpprof__buffer_append(text, "", 1);
+    return !text->failed;
+}
+
+/* Set the variable that the library reads at its start. */
+static bool
+set_cpprof(const struct cpprof__record_options *options,
+           const struct cpprof__record_folder *folder)
+{
+    struct cpprof__buffer text = {0};
+    bool done = cpprof__record_config(options, folder, &text) &&
+                setenv("CPPROF", (char *)text.data, 1) == 0;
+
     cpprof__buffer_free(&text);
     return done;
 }
@@ -143,7 +153,7 @@ become(const struct cpprof__record_options *options,
     int sys;
 
     unsetenv("CPPROF_OWNER");
-    if (set_cpprof(options, folder->path) && set_preload(folder->library)) {
+    if (set_cpprof(options, folder) && set_preload(folder->library)) {
         for (i = 0; i < N_IGNORED; i++)
             sigaction(ignored[i], &inherited.actions[i], NULL);
         sigaction(SIGCHLD, &inherited.on_child, NULL);

@@ -66,8 +66,8 @@ own_folder(char *pattern, size_t n)
     return !*from;
 }
 
-static bool
-find_library(char library[PATH_MAX])
+bool
+cpprof__record_library(char library[PATH_MAX])
 {
     char folder[2 * PATH_MAX], pattern[3 * PATH_MAX];
     bool is_found = false, has_folder = own_folder(folder, sizeof folder);
@@ -132,6 +132,15 @@ has_process(int folder)
     return has;
 }
 
+/* A folder as recorders make it. */
+static bool
+is_private(const struct stat *st)
+{
+    mode_t mode = st->st_mode & 07777;
+
+    return mode == 0700 || mode == CPPROF__RECORD_SHARED_MODE;
+}
+
 static void
 remove_if_left(const char *path)
 {
@@ -140,8 +149,8 @@ remove_if_left(const char *path)
 
     if (fd < 0)
         return;
-    if (!fstat(fd, &st) && st.st_uid == geteuid() &&
-        (st.st_mode & 07777) == 0700 && time(NULL) - st.st_mtime > YOUNG_S &&
+    if (!fstat(fd, &st) && st.st_uid == geteuid() && is_private(&st) &&
+        time(NULL) - st.st_mtime > YOUNG_S &&
         !faccessat(fd, MARK, F_OK, AT_SYMLINK_NOFOLLOW) &&
         !flock(fd, LOCK_EX | LOCK_NB) && !has_process(fd)) {
         remove_files(fd);
@@ -221,7 +230,7 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
 {
     struct cpprof_error error;
 
-    if (!find_library(folder->library))
+    if (!cpprof__record_library(folder->library))
         return false;
     if (!make_in(getenv("XDG_RUNTIME_DIR"), folder->path) &&
         !make_in("/dev/shm", folder->path) &&

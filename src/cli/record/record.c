@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration S] -- CMD ARGS
+ * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration S] -p PID
  * cpprof leaks [-min BYTES] [-ignore RE] [-o FILE] -- CMD ARGS
  *
  * record runs a command with libcpprof.so preloaded and writes where its CPU
@@ -8,6 +9,8 @@
  * in files that this process can read at any moment, so nothing depends on how
  * the command ends. Every error in the request is reported before the command
  * runs.
+ *
+ * record -p does the same with processes that run already (attached.c).
  *
  * leaks is `record -t heap -heap 1` with a verdict: every allocation is
  * followed, and what is still in use when the command has ended is a leak,
@@ -58,6 +61,7 @@ struct words {
 
 const struct cpprof__flag cpprof__record_flag_table[] = {
     TEXT("usage: cpprof record [flags] -- CMD ARGS\n"
+         "       cpprof record [flags] -p PID[,PID...]\n"
          "\n"
          "Runs CMD, passes on its exit status, and writes where its CPU time\n"
          "went, where it allocated memory, or where its threads waited;\n"
@@ -73,6 +77,14 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
          "pid and, of CPU time, thread; no files beside FILE"),
     FLAG(STRING, "duration", duration, " S", NULL,
          "stop and write after S seconds; CMD runs on"),
+    FLAG(STRING, "p", o.pids, " PID", NULL,
+         "no CMD, but processes that run already: they load the\n"
+         "library, and leave it alone after Ctrl-C or -duration"),
+    FLAG(STRING, "name", o.process_name, " NAME", NULL,
+         "likewise all processes of this name, also new ones"),
+    FLAG(BOOL, "force", o.force, NULL, NULL,
+         "of -p, also a process with a seccomp filter, which may\n"
+         "kill it for what profiling calls"),
     FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
          "full, functions or none (full)"),
     FLAG(MAYBE, "debuginfod", o.debuginfod, "[=URL]", NULL,
@@ -320,6 +332,17 @@ check_file(const struct cpprof__record_options *options, unsigned kind)
     return can;
 }
 
+static bool
+check_files(const struct cpprof__record_options *options)
+{
+    unsigned kind;
+
+    for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
+        if (!check_file(options, kind))
+            return false;
+    return true;
+}
+
 /* The end of a command under the recorder. */
 struct result {
     int exit_status; /* to be passed on; of the recorder, when not started */
@@ -346,13 +369,11 @@ run(struct cpprof__record_options *options)
     struct cpprof__record_chore chore = {options->one ? take_ended : NULL,
                                          &parts};
     time_t start;
-    unsigned kind;
     int status;
     bool ended;
 
-    for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
-        if (!check_file(options, kind))
-            return result;
+    if (!check_files(options))
+        return result;
     status = cpprof__preflight(options->command[0]);
     if (status) {
         result.exit_status = status;
@@ -405,12 +426,26 @@ take_words(int argc, char **argv, const struct cpprof__flag *table,
     }
     if (!understand(w))
         return CPPROF__EXIT_ERROR;
+    if (w->o.pids || w->o.process_name) {
+        if (n_used != argc)
+            return cpprof__cli_fail("%s: -p and -name take no command: \"%s\"",
+                                    argv[0], argv[n_used]);
+        return GO_ON;
+    }
     if (n_used == argc)
         return cpprof__cli_fail("%s: no command given; "
                                 "cpprof %s [flags] -- CMD ARGS",
                                 argv[0], argv[0]);
     w->o.command = argv + n_used;
     return GO_ON;
+}
+
+static int
+record_attached(struct cpprof__record_options *options)
+{
+    return check_files(options) && cpprof__record_attached(options)
+               ? CPPROF__EXIT_OK
+               : CPPROF__EXIT_ERROR;
 }
 
 int
@@ -425,6 +460,8 @@ cpprof__cli_record(int argc, char **argv)
 
     if (status != GO_ON)
         return status;
+    if (w.o.pids || w.o.process_name)
+        return record_attached(&w.o);
     result = run(&w.o);
     return result.exit_status || result.is_written ? result.exit_status
                                                    : EXIT_NOT_WRITTEN;

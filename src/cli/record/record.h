@@ -43,6 +43,9 @@ struct cpprof__record_options {
     const char *out;        /* NULL: cpu.pb.gz, heap.pb.gz, ... */
     double duration_s;      /* 0: until the command ends */
     char **command;         /* NULL-terminated */
+    const char *pids;       /* processes that run already; NULL: the command */
+    const char *process_name; /* all of this name, likewise */
+    bool force;               /* also those with a seccomp filter */
 
     /* These are for the list of what is still in use at the end. */
     bool is_verdict;    /* leaks: of the command alone, without libc's own */
@@ -93,6 +96,13 @@ struct cpprof__record_folder {
     char library[PATH_MAX];
 };
 
+/* The mode of a folder that processes of another user write to. */
+#define CPPROF__RECORD_SHARED_MODE 01770
+
+/* The library that is loaded; false after printing that there is none. */
+bool
+cpprof__record_library(char library[PATH_MAX]);
+
 /* False after printing why. */
 bool
 cpprof__record_folder_make(struct cpprof__record_folder *folder);
@@ -112,6 +122,12 @@ struct cpprof__record_child {
  * wait for it, and no write ends this program. */
 void
 cpprof__record_take_signals(void);
+
+/* The text of the variable CPPROF, with its end. False without memory. */
+bool
+cpprof__record_config(const struct cpprof__record_options *options,
+                      const struct cpprof__record_folder *folder,
+                      struct cpprof__buffer *text);
 
 /*
  * Start the command under the library. SIGTERM and SIGHUP are passed on to it.
@@ -246,6 +262,13 @@ bool
 cpprof__record_write(struct cpprof__record_options *options,
                      const struct cpprof__record_folder *folder, pid_t command,
                      struct cpprof__record_ended *ended);
+
+/* --------------------------------------------------- attached.c ------- */
+
+/* Record processes that run already, and write. False after printing what went
+ * wrong. */
+bool
+cpprof__record_attached(struct cpprof__record_options *options);
 
 /* ---------------------------------------------------- hottest.c ------- */
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Into a process that runs: look at it, then call a function of libcpprof.so in
+ * it. look.c reads what /proc says and refuses; images.c knows the code that is
+ * mapped, stack.c walks a thread's stack, hold.c has ptrace(2), inject.c puts
+ * them together and guest.h is what runs inside.
+ */
+#ifndef CLI_ATTACH_H
+#define CLI_ATTACH_H
+
+#include "base/buffer.h"
+#include "cli/attach/guest.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* ------------------------------------------------------- images.c ----- */
+
+/* A file of the process, read where it lies. An address of the process plus
+ * delta is the byte of the file here that says how to unwind it. */
+struct cpprof__image {
+    uint64_t lo, hi; /* addresses in the process */
+    uint64_t bias;   /* address - address in the file */
+    char *path;      /* as in /proc/PID/maps */
+    const uint8_t *data;
+    size_t n;
+    const uint8_t *frames; /* .eh_frame_hdr in data, or NULL */
+    uint64_t delta;
+    bool is_copy; /* data is malloc'ed: the vdso */
+    bool is_libc, is_loader;
+    bool is_allocator; /* it defines the program's malloc, and is not libc or
+                        * the program */
+};
+
+struct cpprof__range {
+    uint64_t lo, hi;
+};
+
+struct cpprof__images {
+    struct cpprof__image *at;
+    size_t n;
+    const struct cpprof__image *libc; /* NULL: there is none */
+    /* Code in which a thread may hold what pthread_create() needs. */
+    struct cpprof__range *unsafe;
+    size_t n_unsafe;
+    /* Of these, functions that return in a child, too, or never. */
+    struct cpprof__range *never;
+    size_t n_never;
+    /* Functions of libc that have a name, in order. */
+    struct cpprof__range *named;
+    size_t n_named;
+    /* Code in libc: `syscall; ret`, and the return from signal handlers. */
+    uint64_t syscall_ret, sigreturn;
+};
+
+/* From the text of /proc/PID/maps. False without memory. */
+bool
+cpprof__images_read(struct cpprof__images *images, pid_t pid, const char *maps,
+                    size_t n_maps);
+void
+cpprof__images_free(struct cpprof__images *images);
+
+/* The image that has code at an address, or NULL. */
+const struct cpprof__image *
+cpprof__image_find(const struct cpprof__images *images, uint64_t address);
+
+/* The address of what an image defines; 0: nothing of this name. */
+uint64_t
+cpprof__image_symbol(const struct cpprof__image *image, const char *name);
+
+bool
+cpprof__range_has(const struct cpprof__range *ranges, size_t n,
+                  uint64_t address);
+
+/* --------------------------------------------------------- look.c ----- */
+
+#define CPPROF__REASON_BYTES 512
+
+struct cpprof__target {
+    pid_t pid;
+    char name[32];
+    char library[PATH_MAX]; /* of libcpprof.so as the process sees it */
+    bool is_loaded;         /* it is there already */
+    struct cpprof__buffer maps;
+    struct cpprof__images images;
+};
+
+/*
+ * Look at a process; library is the file to be loaded. Nothing in it is
+ * touched. False: reason is one line that says why it cannot be attached to;
+ * what does not speak of force is not helped by it.
+ */
+bool
+cpprof__attach_look(struct cpprof__target *target, pid_t pid,
+                    const char *library, bool force,
+                    char reason[CPPROF__REASON_BYTES]);
+void
+cpprof__attach_free(struct cpprof__target *target);
+
+/* A field of /proc/PID/status or of a thread's; false: it has none. */
+bool
+cpprof__status_field(const char *status, const char *name, char *value,
+                     size_t size);
+
+/* The text of a file of /proc, terminated. Empty if it cannot be read. */
+void
+cpprof__read_proc(struct cpprof__buffer *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* -------------------------------------------------------- stack.c ----- */
+
+/* What a walk found. */
+struct cpprof__safety {
+    bool is_safe;
+    /* Not safe: where the outermost unsafe frame's return address stands, and
+     * what it is; 0: not known. */
+    uint64_t return_at, return_to;
+};
+
+/* May the thread with these registers be borrowed? is_running: it was in no
+ * system call. */
+struct cpprof__safety
+cpprof__stack_is_safe(const struct cpprof__target *target,
+                      const struct user_regs_struct *regs, bool is_running);
+
+/* --------------------------------------------------------- hold.c ----- */
+
+/* A thread that is stopped. */
+struct cpprof__held {
+    pid_t pid, tid;
+    bool is_running;              /* it was not in a system call */
+    struct user_regs_struct regs; /* as it will go on: a system call that was
+                                   * interrupted begins again */
+    uint64_t anew; /* rax to begin the call from its start; else that of regs */
+    uint64_t mask; /* signals that it blocks */
+    uint64_t since_ns; /* CLOCK_MONOTONIC */
+    uint64_t frame;    /* see cpprof__hold_prepare() */
+};
+
+/* Stop a thread; false: it is let go, or will be once it stops. */
+bool
+cpprof__hold_take(struct cpprof__held *held, pid_t pid, pid_t tid);
+
+/* Let it go on, with held->regs and the mask that it had. */
+bool
+cpprof__hold_release(struct cpprof__held *held);
+
+/* Make calls possible: put what brings all registers back, if this program
+ * should die meanwhile, below the thread's stack. NULL or why not. */
+const char *
+cpprof__hold_prepare(struct cpprof__held *held,
+                     const struct cpprof__target *target);
+
+/* A system call on it; -errno. -ENOTRECOVERABLE: the thread is not held any
+ * more. */
+long
+cpprof__hold_syscall(struct cpprof__held *held,
+                     const struct cpprof__target *target, long number,
+                     const uint64_t args[6]);
+
+/* The same memory of the process; false: not all of it. */
+bool
+cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n);
+bool
+cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n);
+
+/* ------------------------------------------------------- inject.c ----- */
+
+/* How long the thread was held, for those who measure. */
+struct cpprof__injected {
+    uint64_t held_ns;
+    uint64_t total_ns;
+    unsigned n_tries; /* threads that were stopped */
+    bool was_unsafe;  /* it was left to come by itself */
+};
+
+/*
+ * Call function(argument, message, size) of the library in the process, or
+ * function(message, size) if argument is NULL, on a thread of its own there.
+ *
+ * False: message is one line that says why not, or what the function said.
+ */
+bool
+cpprof__inject(const struct cpprof__target *target, const char *function,
+               const char *argument, char message[CPPROF__REASON_BYTES],
+               struct cpprof__injected *how);
+
+#endif

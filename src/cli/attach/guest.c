@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The code that is copied into the process (guest.h). It is one section, calls
+ * nothing outside it but what the seat names, and has no data: so it runs where
+ * it is put.
+ *
+ * The entry takes nothing of the thread's stack, as what lies below its stack
+ * pointer may be in use (the red zone). It keeps all registers on a stack of
+ * its own, with those of vectors by XSAVE, and ends in a jump through memory,
+ * which needs no register. The kernel has no part in this: a system call that
+ * was interrupted with a time left is restarted afterwards as if nothing had
+ * been, which sigreturn(2) would make impossible.
+ */
+#include "cli/attach/guest.h"
+
+#if defined __x86_64__ && defined __LP64__
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#define TEXT_(x) #x
+#define TEXT(x)  TEXT_(x)
+
+/* clang-format off */
+#define FIELD(seat, of)                                                        \
+    "__start_cpprof_guest + " TEXT(GUEST_CODE_BYTES) " + " #seat " * "         \
+    TEXT(GUEST_SEAT_BYTES) " + " of "(%rip)"
+#define ENTRY(seat)                                                            \
+    "cpprof__guest_entry_" #seat ":\n"                                         \
+    "movq %rsp, " FIELD(seat, TEXT(GUEST_RSP)) "\n"                            \
+    "leaq " FIELD(seat, TEXT(GUEST_SEAT_BYTES)) ", %rsp\n"                     \
+    "pushfq\n"                                                                 \
+    "cld\n"                                                                    \
+    "pushq %rax; pushq %rcx; pushq %rdx; pushq %rbx; pushq %rbp\n"             \
+    "pushq %rsi; pushq %rdi; pushq %r8; pushq %r9; pushq %r10\n"               \
+    "pushq %r11; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n"             \
+    "leaq " FIELD(seat, "0") ", %rbx\n"                                        \
+    "movl $-1, %eax\n"                                                         \
+    "movl $-1, %edx\n"                                                         \
+    "xsave64 " TEXT(GUEST_XSTATE) "(%rbx)\n"                                   \
+    "movq %rbx, %rdi\n"                                                        \
+    "call cpprof__guest_borrowed\n"                                            \
+    "movl $-1, %eax\n"                                                         \
+    "movl $-1, %edx\n"                                                         \
+    "xrstor64 " TEXT(GUEST_XSTATE) "(%rbx)\n"                                  \
+    "popq %r15; popq %r14; popq %r13; popq %r12; popq %r11\n"                  \
+    "popq %r10; popq %r9; popq %r8; popq %rdi; popq %rsi\n"                    \
+    "popq %rbp; popq %rbx; popq %rdx; popq %rcx; popq %rax\n"                  \
+    "popfq\n"                                                                  \
+    "movl $1, " FIELD(seat, TEXT(GUEST_LEFT)) "\n"                             \
+    "movq " FIELD(seat, TEXT(GUEST_RSP)) ", %rsp\n"                            \
+    "jmp *" FIELD(seat, TEXT(GUEST_RIP)) "\n"
+
+__asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
+        ".hidden __start_cpprof_guest\n"
+        ".balign 16\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 1\\n\\0\"\n"
+        ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
+        ".popsection\n");
+/* clang-format on */
+
+extern const char cpprof__guest_entry_0[], cpprof__guest_entry_1[],
+    cpprof__guest_entry_2[], cpprof__guest_entry_3[];
+
+_Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
+                   offsetof(struct cpprof__guest, rsp) == GUEST_RSP &&
+                   offsetof(struct cpprof__guest, left) == GUEST_LEFT &&
+                   sizeof(struct cpprof__guest) <= GUEST_XSTATE &&
+                   GUEST_SEATS == 4,
+               "as the assembler has it");
+
+/* Code for the process: nothing that a compiler adds for this one. */
+#define GUEST_CODE                                                             \
+    __attribute__((section("cpprof_guest"), used, noinline,                    \
+                   no_stack_protector,                                         \
+                   no_sanitize("address", "undefined", "thread"),              \
+                   no_instrument_function))
+
+/* libc's own signals: whoever blocks them stops setuid() of the program. */
+#define OWN_SIGNALS (1ull << 31 | 1ull << 32)
+
+GUEST_CODE static void
+set_mask(const uint64_t *mask, uint64_t *before)
+{
+    register long n_bytes __asm__("r10") = sizeof *mask;
+    long result;
+
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"((long)SYS_rt_sigprocmask), "D"((long)SIG_SETMASK),
+                       "S"(mask), "d"(before), "r"(n_bytes)
+                     : "rcx", "r11", "memory");
+}
+
+GUEST_CODE static void
+say(struct cpprof__guest *g, const char *text)
+{
+    volatile char *to = g->message; /* not to become a call of strcpy() */
+    size_t i = 0;
+
+    for (; text && text[i] && i + 1 < sizeof g->message; i++)
+        to[i] = text[i];
+    to[i] = 0;
+}
+
+GUEST_CODE static void *
+run(void *arg)
+{
+    struct cpprof__guest *g = arg;
+    void *library, *function = NULL;
+    int result = -1;
+
+    __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_RUNS, __ATOMIC_RELEASE);
+    g->pthread_detach(g->pthread_self());
+    library = g->dlopen(g->library, RTLD_NOW);
+    if (library)
+        function = g->dlsym(library, g->function);
+    if (!function)
+        say(g, g->dlerror());
+    else if (g->has_argument)
+        result = ((int (*)(const char *, char *, size_t))function)(
+            g->argument, g->message, sizeof g->message);
+    else
+        result =
+            ((int (*)(char *, size_t))function)(g->message, sizeof g->message);
+    g->result = result;
+    __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_DONE, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Called by the entries. The made thread has all signals blocked: they are for
+ * the program's threads. */
+GUEST_CODE void
+cpprof__guest_borrowed(struct cpprof__guest *g);
+
+GUEST_CODE void
+cpprof__guest_borrowed(struct cpprof__guest *g)
+{
+    uint64_t all = ~OWN_SIGNALS, before;
+    unsigned long thread;
+    int *at, kept;
+
+    set_mask(&all, &before);
+    at = g->errno_location();
+    kept = *at;
+    g->result = g->pthread_create(&thread, NULL, run, g);
+    if (g->result)
+        __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_NO_THREAD,
+                         __ATOMIC_RELEASE);
+    *at = kept;
+    set_mask(g->has_mask ? &g->mask : &before, &all);
+}
+
+size_t
+cpprof__guest_entry(unsigned seat)
+{
+    const char *const entries[] = {cpprof__guest_entry_0, cpprof__guest_entry_1,
+                                   cpprof__guest_entry_2,
+                                   cpprof__guest_entry_3};
+
+    return (size_t)(entries[seat] - __start_cpprof_guest);
+}
+
+bool
+cpprof__guest_is_known(void)
+{
+    return true;
+}
+
+#else
+
+bool
+cpprof__guest_is_known(void)
+{
+    return false;
+}
+
+#endif

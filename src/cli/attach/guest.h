@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What runs inside the process: a page of code and seats beside it, one for
+ * each call.
+ *
+ * A thread of the process is sent to the entry of a seat with all its registers
+ * as they were. The code keeps them, makes a thread, puts them back and jumps
+ * to where the first thread was. From the entry on nobody outside is needed.
+ * The made thread loads the library and calls one function of it.
+ *
+ * The area stays in the process and serves for the next call. Seats take turns,
+ * so that a thread that has all but left one is not met by the next.
+ */
+#ifndef CLI_ATTACH_GUEST_H
+#define CLI_ATTACH_GUEST_H
+
+/* Also for assembler. Offsets in struct cpprof__guest. */
+#define GUEST_CODE_BYTES 4096
+#define GUEST_SEATS      4
+#define GUEST_SEAT_BYTES 131072
+#define GUEST_RIP        0
+#define GUEST_RSP        8
+#define GUEST_LEFT       16
+#define GUEST_XSTATE     24576 /* in the seat, of at most 16 KiB */
+#define GUEST_BYTES      (GUEST_CODE_BYTES + GUEST_SEATS * (long)GUEST_SEAT_BYTES)
+
+#ifndef __ASSEMBLER__
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The code begins with this, which names the version of it. */
+#define GUEST_MAGIC       "cpprof guest 1\n"
+#define GUEST_MAGIC_BYTES 16
+
+enum cpprof__guest_state {
+    CPPROF__GUEST_FREE,
+    CPPROF__GUEST_PREPARED, /* the thread is on its way to the entry */
+    CPPROF__GUEST_RUNS,     /* the made thread is at work */
+    CPPROF__GUEST_DONE,     /* result and message are there */
+    CPPROF__GUEST_NO_THREAD /* result is what pthread_create() returned */
+};
+
+/* The beginning of a seat; its stack is at the end. */
+struct cpprof__guest {
+    uint64_t rip;  /* where the borrowed thread goes on */
+    uint64_t rsp;  /* the thread's, kept by the entry */
+    uint32_t left; /* the borrowed thread has gone on */
+    uint32_t state;
+    uint32_t has_argument; /* function(argument, message, size) */
+    int32_t result;        /* of the function; 0 is good */
+    uint64_t mask;         /* signals that the borrowed thread blocks, */
+    uint64_t has_mask;     /* if it blocks more now */
+    uint64_t turn;         /* the seat with the least is next */
+
+    /* In libc. */
+    int (*pthread_create)(unsigned long *, void *, void *(*)(void *), void *);
+    int (*pthread_detach)(unsigned long);
+    unsigned long (*pthread_self)(void);
+    void *(*dlopen)(const char *, int);
+    void *(*dlsym)(void *, const char *);
+    char *(*dlerror)(void);
+    int *(*errno_location)(void);
+
+    char function[64];
+    char message[960];
+    char library[4096];
+    char argument[16384];
+};
+
+/* The code, position-independent. */
+extern const char __start_cpprof_guest[] __attribute__((visibility("hidden")));
+extern const char __stop_cpprof_guest[] __attribute__((visibility("hidden")));
+
+/* Where the entry of each seat is in it. */
+size_t
+cpprof__guest_entry(unsigned seat);
+
+/* Is there such code for this processor? */
+bool
+cpprof__guest_is_known(void);
+
+static inline uint64_t
+cpprof__guest_seat(uint64_t area, unsigned seat)
+{
+    return area + GUEST_CODE_BYTES + seat * (uint64_t)GUEST_SEAT_BYTES;
+}
+#endif
+
+#endif

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread of the process, stopped by ptrace(2) for about a tenth of a
+ * millisecond. The others run on.
+ *
+ * This program may be killed at any moment, and the thread then goes on from
+ * what it was given last. So nothing that it is given depends on us:
+ *
+ *   - It is stopped by PTRACE_INTERRUPT and runs from one system call to the
+ *     next (PTRACE_SYSCALL): the kernel forgets both with the tracer. Single
+ *     steps and breakpoints would remain and kill the process.
+ *   - Before its registers are changed, a signal frame with what they were is
+ *     put below its stack, and the stack pointer at it. Calls are made by code
+ *     of libc that reads `syscall; ret`; the return leads to libc's sigreturn,
+ *     and that to where the thread was. We take the thread away before that
+ *     happens; if we are gone, it happens.
+ *   - Signals are blocked after that frame has the mask of before, and let
+ *     through again while it still has.
+ *
+ * A system call that was interrupted begins again, as the kernel does it: rip
+ * goes back by the instruction, and rax is its number, or that of
+ * restart_syscall(2) for those that know how much time is left. A signal frame
+ * makes them forget that: if it comes to its use, their time begins anew. Some
+ * calls give EINTR because of the stop alone. These begin again, too, unless
+ * there is a signal.
+ */
+#include "cli/attach/attach.h"
+
+#include "arch/clock.h"
+
+#include <cpprof/object.h>
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined __x86_64__ && defined __LP64__
+
+/* A thread that sleeps or runs stops at once, unless the machine is busy. */
+#define STOP_NS CPPROF__NS_PER_S
+/* mmap() on a busy machine. */
+#define CALL_NS (5 * CPPROF__NS_PER_S)
+
+/* libc's own signals are never blocked. */
+#define MASKED (~(1ull << 31 | 1ull << 32))
+
+/* What the kernel gives for a call that begins again (linux/errno.h). */
+#define ERESTARTSYS           512
+#define ERESTARTNOINTR        513
+#define ERESTARTNOHAND        514
+#define ERESTART_RESTARTBLOCK 516
+
+#define SYSCALL_BYTES 2
+
+bool
+cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n)
+{
+    struct iovec local = {to, n}, remote = {(void *)(uintptr_t)from, n};
+
+    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
+}
+
+bool
+cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n)
+{
+    struct iovec local = {(void *)from, n}, remote = {(void *)(uintptr_t)to, n};
+
+    return process_vm_writev(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
+}
+
+/* ----------------------------------------------------------- stopping ---- */
+
+/* Wait until the thread has stopped; its status, or -1. SIGCHLD is blocked, and
+ * tells of it. */
+static int
+wait_for_stop(pid_t tid, uint64_t patience_ns)
+{
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + patience_ns, now;
+    struct timespec left;
+    sigset_t set;
+    int status;
+    pid_t got;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (;;) {
+        got = waitpid(tid, &status, __WALL | WNOHANG);
+        if (got == tid)
+            return WIFSTOPPED(status) ? status : -1;
+        now = cpprof__now_ns(CLOCK_MONOTONIC);
+        if ((got < 0 && errno != EINTR) || now > until)
+            return -1;
+        left = cpprof__timespec_of(until - now);
+        sigtimedwait(&set, NULL, &left);
+    }
+}
+
+/* The stop that was asked for, and not one of a signal, which the thread is to
+ * have. */
+static bool
+is_stop(int status)
+{
+    return status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
+}
+
+static bool
+is_signal(int status)
+{
+    return status >> 16 == 0 && WSTOPSIG(status) != (SIGTRAP | 0x80);
+}
+
+/* Is a signal waiting that the thread does not block? */
+static bool
+has_signal(const struct cpprof__held *held)
+{
+    static const char *const fields[] = {"SigPnd", "ShdPnd"};
+    struct cpprof__buffer status = {0};
+    uint64_t pending = 0;
+    char value[32];
+    unsigned i;
+
+    cpprof__read_proc(&status, "/proc/%d/task/%d/status", (int)held->pid,
+                      (int)held->tid);
+    for (i = 0; i < 2 && status.data; i++)
+        if (cpprof__status_field((char *)status.data, fields[i], value,
+                                 sizeof value))
+            pending |= strtoull(value, NULL, 16);
+    cpprof__buffer_free(&status);
+    return pending & ~held->mask;
+}
+
+/* Calls that give EINTR for a stop, and may be made once more. */
+static bool
+may_repeat(long number)
+{
+    static const short calls[] = {SYS_epoll_wait,     SYS_epoll_pwait,
+                                  SYS_epoll_pwait2,   SYS_rt_sigtimedwait,
+                                  SYS_semop,          SYS_semtimedop,
+                                  SYS_io_getevents,   SYS_io_pgetevents,
+                                  SYS_io_uring_enter, SYS_accept,
+                                  SYS_accept4,        SYS_recvfrom,
+                                  SYS_recvmsg,        SYS_recvmmsg,
+                                  SYS_read,           SYS_readv,
+                                  SYS_sendto,         SYS_sendmsg,
+                                  SYS_sendmmsg,       SYS_write,
+                                  SYS_writev,         SYS_futex,
+                                  SYS_msgrcv,         SYS_msgsnd,
+                                  SYS_poll,           SYS_ppoll,
+                                  SYS_select,         SYS_pselect6,
+                                  SYS_wait4,          SYS_waitid};
+    size_t i;
+
+    for (i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (calls[i] == number)
+            return true;
+    return false;
+}
+
+/* The registers as the thread is to go on: see the head of this file. */
+static void
+restart_call(struct cpprof__held *held)
+{
+    struct user_regs_struct *r = &held->regs;
+    long number = (long)r->orig_rax, result = (long)r->rax;
+
+    held->is_running = number < 0;
+    held->anew = r->rax;
+    r->orig_rax = (unsigned long long)-1;
+    if (number < 0)
+        return;
+    if (result == -ERESTART_RESTARTBLOCK)
+        r->rax = SYS_restart_syscall;
+    else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
+             result == -ERESTARTNOHAND ||
+             (result == -EINTR && may_repeat(number) && !has_signal(held)))
+        r->rax = (unsigned long long)number;
+    else
+        return;
+    held->anew = (uint64_t)number;
+    r->rip -= SYSCALL_BYTES;
+}
+
+/* A sequence that the kernel restarts from its beginning (rseq(2)) cannot be
+ * gone on with. */
+static bool
+is_in_sequence(const struct cpprof__held *held)
+{
+    struct {
+        uint32_t version, flags;
+        uint64_t start, length, abort;
+    } sequence;
+    struct __ptrace_rseq_configuration c;
+    uint64_t at = 0;
+
+    return ptrace(PTRACE_GET_RSEQ_CONFIGURATION, held->tid, sizeof c, &c) > 0 &&
+           c.rseq_abi_pointer &&
+           cpprof__target_read(held->pid, c.rseq_abi_pointer + 8, &at,
+                               sizeof at) &&
+           at &&
+           cpprof__target_read(held->pid, at, &sequence, sizeof sequence) &&
+           held->regs.rip - sequence.start < sequence.length;
+}
+
+static bool
+read_state(struct cpprof__held *held)
+{
+    if (ptrace(PTRACE_GETREGS, held->tid, 0, &held->regs) ||
+        ptrace(PTRACE_GETSIGMASK, held->tid, sizeof held->mask, &held->mask))
+        return false;
+    if (is_in_sequence(held) || !held->regs.fs_base)
+        return false;
+    restart_call(held);
+    return true;
+}
+
+bool
+cpprof__hold_take(struct cpprof__held *held, pid_t pid, pid_t tid)
+{
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + STOP_NS;
+    int status;
+
+    *held = (struct cpprof__held){.pid = pid, .tid = tid};
+    if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD))
+        return false;
+    if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+        return false;
+    do {
+        status = wait_for_stop(tid, STOP_NS);
+        if (status >= 0 && is_signal(status))
+            ptrace(PTRACE_CONT, tid, 0, WSTOPSIG(status));
+    } while (status >= 0 && is_signal(status) &&
+             cpprof__now_ns(CLOCK_MONOTONIC) < until);
+    held->since_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    if (status >= 0 && is_stop(status) && read_state(held))
+        return true;
+    /* Stopped by somebody else, or ended: nothing was changed. */
+    ptrace(PTRACE_DETACH, tid, 0, 0);
+    return false;
+}
+
+bool
+cpprof__hold_release(struct cpprof__held *held)
+{
+    /* The signals first: until the registers are back, the frame below the
+     * stack, which has both, is still in force. */
+    bool done = (!held->frame || !ptrace(PTRACE_SETSIGMASK, held->tid,
+                                         sizeof held->mask, &held->mask)) &&
+                !ptrace(PTRACE_SETREGS, held->tid, 0, &held->regs);
+
+    return !ptrace(PTRACE_DETACH, held->tid, 0, 0) && done;
+}
+
+/* --------------------------------------------------- the signal frame ---- */
+
+/* In the registers of vectors, as the kernel writes them into a frame: bytes
+ * 464 and on say so, and a word follows (asm/sigcontext.h). */
+#define XSTATE_MAX      16384
+#define XSTATE_FEATURES 464 /* of ptrace(2): the enabled features */
+#define XSTATE_USED     512
+#define XSTATE_TILES    (1ull << 18) /* AMX data: in a frame only if in use */
+#define MAGIC_1         0x46505853u
+#define MAGIC_2         0x46505845u
+struct xstate_words {
+    uint32_t magic, n_with_magic;
+    uint64_t features;
+    uint32_t n;
+};
+
+/* The flags that a frame of a 64-bit program has (asm/ucontext.h). */
+#define UC_FLAGS 7
+
+/* restore_altstack() refuses this, and leaves what there is. */
+#define NO_CHANGE 4
+
+/* What is below the stack pointer may be in use. */
+#define RED_ZONE 128
+
+struct frame {
+    uint64_t return_to;
+    ucontext_t context; /* up to the mask */
+};
+#define FRAME_BYTES (offsetof(struct frame, context.uc_sigmask) + 8)
+
+/* Bytes of the state with these features. */
+static uint32_t
+xstate_bytes(uint64_t features)
+{
+    uint32_t n = 576, a, b, c, d;
+    unsigned i;
+
+    for (i = 2; i < 63; i++) {
+        if (!(features >> i & 1))
+            continue;
+        __asm__ volatile("cpuid"
+                         : "=a"(a), "=b"(b), "=c"(c), "=d"(d)
+                         : "a"(13), "c"(i));
+        if (a + b > n)
+            n = a + b;
+    }
+    return n;
+}
+
+/* Read the state and make it one of a frame. Its size, with the last word; 0:
+ * cannot be read. */
+static size_t
+read_xstate(pid_t tid, uint8_t *data)
+{
+    struct iovec io = {data, XSTATE_MAX};
+    const uint32_t magic_2 = MAGIC_2;
+    uint64_t features, used;
+    struct xstate_words words = {.magic = MAGIC_1};
+
+    if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &io) || io.iov_len < 576)
+        return 0;
+    memcpy(&features, data + XSTATE_FEATURES, sizeof features);
+    memcpy(&used, data + XSTATE_USED, sizeof used);
+    if (!(used & XSTATE_TILES))
+        features &= ~XSTATE_TILES;
+    words.features = features;
+    words.n = xstate_bytes(features);
+    words.n_with_magic = words.n + (uint32_t)sizeof magic_2;
+    if (words.n > io.iov_len || words.n_with_magic > XSTATE_MAX)
+        return 0;
+    memset(data + XSTATE_FEATURES, 0, XSTATE_USED - XSTATE_FEATURES);
+    memcpy(data + XSTATE_FEATURES, &words, sizeof words);
+    memcpy(data + words.n, &magic_2, sizeof magic_2);
+    return words.n_with_magic;
+}
+
+static void
+fill_frame(struct frame *frame, const struct cpprof__held *held,
+           uint64_t xstate)
+{
+    const struct user_regs_struct *r = &held->regs;
+    greg_t *g = frame->context.uc_mcontext.gregs;
+
+    frame->context.uc_flags = UC_FLAGS;
+    frame->context.uc_stack.ss_flags = NO_CHANGE;
+    g[REG_R8] = (greg_t)r->r8;
+    g[REG_R9] = (greg_t)r->r9;
+    g[REG_R10] = (greg_t)r->r10;
+    g[REG_R11] = (greg_t)r->r11;
+    g[REG_R12] = (greg_t)r->r12;
+    g[REG_R13] = (greg_t)r->r13;
+    g[REG_R14] = (greg_t)r->r14;
+    g[REG_R15] = (greg_t)r->r15;
+    g[REG_RDI] = (greg_t)r->rdi;
+    g[REG_RSI] = (greg_t)r->rsi;
+    g[REG_RBP] = (greg_t)r->rbp;
+    g[REG_RBX] = (greg_t)r->rbx;
+    g[REG_RDX] = (greg_t)r->rdx;
+    g[REG_RAX] = (greg_t)held->anew;
+    g[REG_RCX] = (greg_t)r->rcx;
+    g[REG_RSP] = (greg_t)r->rsp;
+    g[REG_RIP] = (greg_t)r->rip;
+    g[REG_EFL] = (greg_t)r->eflags;
+    g[REG_CSGSFS] = (greg_t)(r->cs | (uint64_t)r->gs << 16 |
+                             (uint64_t)r->fs << 32 | (uint64_t)r->ss << 48);
+    frame->context.uc_mcontext.fpregs = (void *)(uintptr_t)xstate;
+    memcpy(&frame->context.uc_sigmask, &held->mask, sizeof held->mask);
+}
+
+/* Is all of this on the stack that the thread was made with? Its end is known
+ * there. What lies below another one (of a coroutine, of signals) is not. That
+ * of the first thread has a name, those of others lie with the thread's own
+ * variables. */
+static bool
+is_own_stack(const struct cpprof__held *held, uint64_t lo, uint64_t hi)
+{
+    struct cpprof__buffer maps = {0};
+    struct cpprof_map map = {.size = sizeof map};
+    uint64_t own = held->regs.fs_base;
+    const char *at;
+    bool is = false;
+
+    cpprof__read_proc(&maps, "/proc/%d/maps", (int)held->pid);
+    at = (char *)maps.data;
+    while (at && !is &&
+           cpprof_maps_next(&at, (char *)maps.data + maps.n - 1, &map))
+        is = map.start <= lo && hi <= map.limit && map.perms[1] == 'w' &&
+             ((map.n_path == 7 && !memcmp(map.path, "[stack]", 7)) ||
+              (!map.n_path && own >= map.start && own < map.limit));
+    cpprof__buffer_free(&maps);
+    return is;
+}
+
+const char *
+cpprof__hold_prepare(struct cpprof__held *held,
+                     const struct cpprof__target *target)
+{
+    static uint8_t xstate[XSTATE_MAX];
+    struct frame frame = {.return_to = target->images.sigreturn};
+    size_t n = read_xstate(held->tid, xstate);
+    uint64_t at_xstate = (held->regs.rsp - RED_ZONE - n) & -64ull;
+    uint64_t at = (at_xstate - FRAME_BYTES) & -16ull;
+
+    if (!n)
+        return "the registers of a thread cannot be read";
+    if (!is_own_stack(held, at, held->regs.rsp))
+        return "a thread is on a stack that it was not made with, or has no "
+               "room on it";
+    fill_frame(&frame, held, at_xstate);
+    if (!cpprof__target_write(held->pid, at_xstate, xstate, n) ||
+        !cpprof__target_write(held->pid, at, &frame, FRAME_BYTES))
+        return "memory of the process cannot be written";
+    held->frame = at;
+    return NULL;
+}
+
+/* --------------------------------------------------------- system calls --- */
+
+/* Let it run to where a system call begins or ends. */
+static bool
+run_to_call(struct cpprof__held *held)
+{
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + CALL_NS;
+    int status, signal = 0;
+
+    do {
+        if (ptrace(PTRACE_SYSCALL, held->tid, 0, signal))
+            return false;
+        status = wait_for_stop(held->tid, CALL_NS);
+        if (status < 0)
+            return false;
+        if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+            return true;
+        signal = is_signal(status) ? WSTOPSIG(status) : 0;
+    } while (cpprof__now_ns(CLOCK_MONOTONIC) < until);
+    return false;
+}
+
+long
+cpprof__hold_syscall(struct cpprof__held *held,
+                     const struct cpprof__target *target, long number,
+                     const uint64_t args[6])
+{
+    struct user_regs_struct regs = held->regs;
+    uint64_t all = MASKED;
+
+    regs.rip = target->images.syscall_ret;
+    regs.rsp = held->frame;
+    regs.rax = (unsigned long long)number;
+    regs.rdi = args[0];
+    regs.rsi = args[1];
+    regs.rdx = args[2];
+    regs.r10 = args[3];
+    regs.r8 = args[4];
+    regs.r9 = args[5];
+    if (ptrace(PTRACE_SETREGS, held->tid, 0, &regs) ||
+        ptrace(PTRACE_SETSIGMASK, held->tid, sizeof all, &all) ||
+        !run_to_call(held) || !run_to_call(held) ||
+        ptrace(PTRACE_GETREGS, held->tid, 0, &regs))
+        return -ENOTRECOVERABLE;
+    return (long)regs.rax;
+}
+
+#endif

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The code that a process has mapped: its files, read through /proc/PID/root or
+ * /proc/PID/map_files, so that they are those of its mount namespace. All of it
+ * is read before a thread is stopped.
+ *
+ * A file is mapped here as it lies, and not by its segments: frame tables refer
+ * to code by distance, and code is never read but in search of a few bytes. The
+ * files are not trusted: each offset is held against the length.
+ */
+#include "cli/attach/attach.h"
+
+#include <cpprof/object.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The functions of libc in which a thread may hold what pthread_create() takes,
+ * or is where it would end differently: malloc, lists of stacks, fork, exit,
+ * and those by which stacks and arenas come and go. */
+static const char *const unsafe_names[] = {"malloc",
+                                           "free",
+                                           "calloc",
+                                           "realloc",
+                                           "memalign",
+                                           "valloc",
+                                           "pvalloc",
+                                           "posix_memalign",
+                                           "aligned_alloc",
+                                           "reallocarray",
+                                           "malloc_trim",
+                                           "malloc_info",
+                                           "malloc_stats",
+                                           "mallinfo",
+                                           "mallinfo2",
+                                           "mallopt",
+                                           "pthread_create",
+                                           "pthread_join",
+                                           "pthread_detach",
+                                           "atexit",
+                                           "on_exit",
+                                           "__cxa_atexit",
+                                           "__cxa_finalize",
+                                           "setenv",
+                                           "putenv",
+                                           "unsetenv",
+                                           "clearenv",
+                                           "getenv",
+                                           "dlopen",
+                                           "dlmopen",
+                                           "dlclose",
+                                           "dlsym",
+                                           "dlvsym",
+                                           "dladdr",
+                                           "dladdr1",
+                                           "dlinfo",
+                                           "dlerror",
+                                           "dl_iterate_phdr",
+                                           "_dl_find_object",
+                                           "mmap",
+                                           "mmap64",
+                                           "munmap",
+                                           "mremap",
+                                           "mprotect",
+                                           "madvise",
+                                           "brk",
+                                           "sbrk",
+                                           "setuid",
+                                           "seteuid",
+                                           "setreuid",
+                                           "setresuid",
+                                           "setgid",
+                                           "setegid",
+                                           "setregid",
+                                           "setresgid",
+                                           "setgroups",
+                                           "__register_atfork",
+                                           "pthread_timedjoin_np",
+                                           "pthread_tryjoin_np",
+                                           "pthread_clockjoin_np",
+                                           "pthread_getattr_np",
+                                           "pthread_attr_setstack",
+                                           "pthread_setattr_default_np"};
+
+/* Likewise; but nobody may be called when these return: they return in a child,
+ * too, or not at all. */
+static const char *const never_names[] = {
+    "fork",   "_Fork",      "vfork", "posix_spawn",  "posix_spawnp",
+    "system", "popen",      "clone", "pthread_exit", "exit",
+    "_exit",  "quick_exit", "abort", "execve"};
+
+/* malloc of other libraries and of programs has more names. */
+static const char *const allocator_names[] = {
+    "malloc",        "free",  "calloc", "realloc", "memalign", "posix_memalign",
+    "aligned_alloc", "_Znwm", "_ZdlPv", "_ZdlPvm", "_Znam",    "_ZdaPv",
+};
+
+#define N(array) (sizeof(array) / sizeof *(array))
+
+/* ------------------------------------------------------------ symbols ---- */
+
+static const void *
+in_file(const struct cpprof__image *image, uint64_t offset, uint64_t n)
+{
+    return offset <= image->n && n <= image->n - offset ? image->data + offset
+                                                        : NULL;
+}
+
+struct symbols {
+    const Elf64_Sym *at;
+    size_t n;
+    const char *names;
+    size_t n_names;
+};
+
+/* Those that the loader knows; none if the file has no sections. */
+static struct symbols
+symbols_of(const struct cpprof__image *image)
+{
+    const Elf64_Ehdr *e = in_file(image, 0, sizeof *e);
+    const Elf64_Shdr *s =
+        e ? in_file(image, e->e_shoff, e->e_shnum * sizeof *s) : NULL;
+    struct symbols found = {0};
+    unsigned i;
+
+    for (i = 0; s && i < e->e_shnum; i++) {
+        if (s[i].sh_type != SHT_DYNSYM || s[i].sh_link >= e->e_shnum)
+            continue;
+        found.at = in_file(image, s[i].sh_offset, s[i].sh_size);
+        found.n = found.at ? s[i].sh_size / sizeof *found.at : 0;
+        s += e->e_shnum ? s[i].sh_link : 0;
+        found.names = in_file(image, s->sh_offset, s->sh_size);
+        found.n_names = found.names ? s->sh_size : 0;
+        break;
+    }
+    if (!found.n_names || found.names[found.n_names - 1])
+        found.n = 0;
+    return found;
+}
+
+/* The function of a symbol that is defined, or an empty range. */
+static struct cpprof__range
+range_of(const struct cpprof__image *image, const Elf64_Sym *symbol)
+{
+    unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    uint64_t lo = symbol->st_value + image->bias;
+
+    if (symbol->st_shndx == SHN_UNDEF ||
+        (type != STT_FUNC && type != STT_GNU_IFUNC))
+        return (struct cpprof__range){0, 0};
+    return (struct cpprof__range){lo,
+                                  lo + (symbol->st_size ? symbol->st_size : 1)};
+}
+
+static const char *
+name_of(const struct symbols *s, size_t i)
+{
+    return s->at[i].st_name < s->n_names ? s->names + s->at[i].st_name : "";
+}
+
+uint64_t
+cpprof__image_symbol(const struct cpprof__image *image, const char *name)
+{
+    struct symbols s = symbols_of(image);
+    size_t i;
+
+    for (i = 0; i < s.n; i++)
+        if (!strcmp(name_of(&s, i), name) && range_of(image, &s.at[i]).hi)
+            return s.at[i].st_value + image->bias;
+    return 0;
+}
+
+/* ------------------------------------------------------------- ranges ---- */
+
+static bool
+add_range(struct cpprof__range **ranges, size_t *n, struct cpprof__range range)
+{
+    struct cpprof__range *at;
+
+    if (range.lo >= range.hi)
+        return true;
+    at = reallocarray(*ranges, *n + 1, sizeof *at);
+    if (!at)
+        return false;
+    *ranges = at;
+    at[(*n)++] = range;
+    return true;
+}
+
+bool
+cpprof__range_has(const struct cpprof__range *ranges, size_t n,
+                  uint64_t address)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (address - ranges[i].lo < ranges[i].hi - ranges[i].lo)
+            return true;
+    return false;
+}
+
+static bool
+is_one_of(const char *name, const char *const *names, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+/* Functions of an image with one of these names. */
+static bool
+add_named(const struct cpprof__image *image, const char *const *names, size_t n,
+          struct cpprof__range **ranges, size_t *n_ranges)
+{
+    struct symbols s = symbols_of(image);
+    bool done = true;
+    size_t i;
+
+    for (i = 0; i < s.n; i++)
+        if (is_one_of(name_of(&s, i), names, n))
+            done &= add_range(ranges, n_ranges, range_of(image, &s.at[i]));
+    return done;
+}
+
+static bool
+add_libc(struct cpprof__images *images)
+{
+    struct symbols s = symbols_of(images->libc);
+    bool done = add_named(images->libc, unsafe_names, N(unsafe_names),
+                          &images->unsafe, &images->n_unsafe) &&
+                add_named(images->libc, never_names, N(never_names),
+                          &images->never, &images->n_never);
+    size_t i;
+
+    for (i = 0; i < s.n; i++)
+        done &= add_range(&images->named, &images->n_named,
+                          range_of(images->libc, &s.at[i]));
+    return done;
+}
+
+/* The bytes in executable parts of libc: where, or 0. */
+static uint64_t
+find_code(const struct cpprof__image *image, const void *code, size_t n)
+{
+    const Elf64_Ehdr *e = in_file(image, 0, sizeof *e);
+    const Elf64_Phdr *p =
+        e ? in_file(image, e->e_phoff, e->e_phnum * sizeof *p) : NULL;
+    const uint8_t *segment, *at;
+    unsigned i;
+
+    for (i = 0; p && i < e->e_phnum; i++) {
+        if (p[i].p_type != PT_LOAD || !(p[i].p_flags & PF_X))
+            continue;
+        segment = in_file(image, p[i].p_offset, p[i].p_filesz);
+        at = segment ? memmem(segment, p[i].p_filesz, code, n) : NULL;
+        if (at)
+            return (uint64_t)(at - segment) + p[i].p_vaddr + image->bias;
+    }
+    return 0;
+}
+
+static bool
+find_unsafe(struct cpprof__images *images)
+{
+    /* syscall; ret. And mov $15, %rax; syscall: rt_sigreturn(2). */
+    static const uint8_t syscall_ret[] = {0x0f, 0x05, 0xc3};
+    static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0,
+                                        0,    0,    0x0f, 0x05};
+    bool done = true, has_malloc = false;
+    size_t i;
+
+    for (i = 0; i < images->n; i++) {
+        struct cpprof__image *image = &images->at[i];
+
+        if (image->is_loader)
+            done &= add_range(&images->unsafe, &images->n_unsafe,
+                              (struct cpprof__range){image->lo, image->hi});
+        if (image->is_libc || image->is_loader ||
+            !cpprof__image_symbol(image, "malloc"))
+            continue;
+        /* Of the program itself no more than its functions is known. */
+        image->is_allocator = i && !has_malloc;
+        has_malloc = true;
+        if (image->is_allocator)
+            done &= add_range(&images->unsafe, &images->n_unsafe,
+                              (struct cpprof__range){image->lo, image->hi});
+        else
+            done &= add_named(image, allocator_names, N(allocator_names),
+                              &images->unsafe, &images->n_unsafe);
+    }
+    if (!images->libc)
+        return done;
+    images->syscall_ret =
+        find_code(images->libc, syscall_ret, sizeof syscall_ret);
+    images->sigreturn = find_code(images->libc, sigreturn, sizeof sigreturn);
+    return done && add_libc(images);
+}
+
+/* -------------------------------------------------------------- files ---- */
+
+/* The file of a mapping, as the process sees it; -1. */
+static int
+open_file(pid_t pid, const struct cpprof_map *map)
+{
+    char path[PATH_MAX + 64];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)pid,
+             (unsigned long long)map->start, (unsigned long long)map->limit);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof path, "/proc/%d/root%.*s", (int)pid, (int)map->n_path,
+             map->path);
+    return map->deleted ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static void
+map_file(struct cpprof__image *image, int fd)
+{
+    struct stat st;
+    void *data;
+
+    if (fd < 0)
+        return;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
+        data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data != MAP_FAILED) {
+            image->data = data;
+            image->n = (size_t)st.st_size;
+        }
+    }
+    close(fd);
+}
+
+static void
+copy_memory(struct cpprof__image *image, pid_t pid,
+            const struct cpprof_map *map)
+{
+    size_t n = map->limit - map->start;
+    void *data = malloc(n);
+
+    image->is_copy = data && cpprof__target_read(pid, map->start, data, n);
+    if (image->is_copy) {
+        image->data = data;
+        image->n = n;
+    } else {
+        free(data);
+    }
+}
+
+/* Where the image lies, by its first segment, which map shows the beginning of;
+ * and its frame table. */
+static void
+place(struct cpprof__image *image)
+{
+    const Elf64_Ehdr *e = in_file(image, 0, sizeof *e);
+    const Elf64_Phdr *p, *load = NULL;
+    unsigned i, k;
+
+    if (!e || memcmp(e->e_ident, ELFMAG, SELFMAG) ||
+        e->e_ident[EI_CLASS] != ELFCLASS64)
+        return;
+    p = in_file(image, e->e_phoff, e->e_phnum * sizeof *p);
+    for (i = 0; p && i < e->e_phnum && !load; i++)
+        if (p[i].p_type == PT_LOAD)
+            load = &p[i];
+    if (!load)
+        return;
+    image->bias =
+        image->lo - (load->p_vaddr & -4096ull) + (load->p_offset & -4096ull);
+    for (i = 0; i < e->e_phnum; i++)
+        for (k = 0; p[i].p_type == PT_GNU_EH_FRAME && k < e->e_phnum; k++)
+            if (p[k].p_type == PT_LOAD &&
+                p[i].p_vaddr - p[k].p_vaddr < p[k].p_filesz) {
+                image->frames = in_file(
+                    image, p[i].p_vaddr - p[k].p_vaddr + p[k].p_offset, 8);
+                image->delta = (uint64_t)(uintptr_t)image->data +
+                               p[k].p_offset - p[k].p_vaddr - image->bias;
+            }
+}
+
+static bool
+add_image(struct cpprof__images *images, pid_t pid,
+          const struct cpprof_map *map)
+{
+    struct cpprof__image *at = reallocarray(images->at, images->n + 1,
+                                            sizeof *at),
+                         *image;
+    const char *name;
+
+    if (!at)
+        return false;
+    images->at = at;
+    image = &at[images->n];
+    *image = (struct cpprof__image){.lo = map->start, .hi = map->limit};
+    image->path = strndup(map->path, map->n_path);
+    if (!image->path)
+        return false;
+    images->n++;
+    name = basename(image->path);
+    image->is_libc = !strcmp(name, "libc.so.6");
+    image->is_loader = !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5);
+    if (map->inode)
+        map_file(image, open_file(pid, map));
+    else
+        copy_memory(image, pid, map);
+    place(image);
+    return true;
+}
+
+/* Of a file that is mapped in several pieces the first brings it. */
+static bool
+take_line(struct cpprof__images *images, pid_t pid,
+          const struct cpprof_map *map)
+{
+    struct cpprof__image *last = images->n ? &images->at[images->n - 1] : NULL;
+    bool is_vdso = map->n_path == 6 && !strncmp(map->path, "[vdso]", 6);
+
+    if (!map->inode && !is_vdso)
+        return true;
+    if (last && strlen(last->path) == map->n_path &&
+        !strncmp(last->path, map->path, map->n_path) && map->offset) {
+        last->hi = map->limit;
+        return true;
+    }
+    return map->offset || map->perms[0] != 'r' || add_image(images, pid, map);
+}
+
+bool
+cpprof__images_read(struct cpprof__images *images, pid_t pid, const char *maps,
+                    size_t n_maps)
+{
+    struct cpprof_map map = {.size = sizeof map};
+    const char *at = maps;
+    bool done = true;
+    size_t i;
+
+    *images = (struct cpprof__images){0};
+    while (done && cpprof_maps_next(&at, maps + n_maps, &map))
+        done = take_line(images, pid, &map);
+    for (i = 0; i < images->n; i++)
+        if (images->at[i].is_libc && images->at[i].data)
+            images->libc = &images->at[i];
+    return done && find_unsafe(images);
+}
+
+void
+cpprof__images_free(struct cpprof__images *images)
+{
+    size_t i;
+
+    for (i = 0; i < images->n; i++) {
+        struct cpprof__image *image = &images->at[i];
+
+        if (image->is_copy)
+            free((void *)image->data);
+        else if (image->data)
+            munmap((void *)image->data, image->n);
+        free(image->path);
+    }
+    free(images->at);
+    free(images->unsafe);
+    free(images->never);
+    free(images->named);
+}
+
+const struct cpprof__image *
+cpprof__image_find(const struct cpprof__images *images, uint64_t address)
+{
+    size_t i;
+
+    for (i = 0; i < images->n; i++)
+        if (address - images->at[i].lo < images->at[i].hi - images->at[i].lo)
+            return &images->at[i];
+    return NULL;
+}

@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls a function of libcpprof.so in a process that runs.
+ *
+ * 1. Choose a thread by what it waits in, and stop it (hold.c). If its stack
+ *    says that it may hold what pthread_create() needs (stack.c), it is not let
+ *    go to be tried again, as a thread that only allocates is seldom seen
+ *    elsewhere: it comes by itself.
+ * 2. If this process has no area yet (guest.h), make one: two system calls.
+ * 3. Safe: the thread goes on at the entry of a seat. Unsafe: the return
+ *    address of the outermost unsafe frame becomes that entry, and the thread
+ *    goes on where it was. It is no longer ours in either case.
+ * 4. Read the result from the seat.
+ *
+ * The first three are done by a child of this program, which has no other
+ * duty. Its end lets go of every thread that it asked to stop, also of one that
+ * stops later.
+ */
+#include "cli/attach/attach.h"
+
+#include "arch/clock.h"
+
+#include <cpprof/object.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined __x86_64__ && defined __LP64__
+
+/* How long a safe point is sought, a thread may take to come to the entry, and
+ * the function may take. */
+#define SEEK_NS (30 * CPPROF__NS_PER_S)
+#define COME_NS (30 * CPPROF__NS_PER_S)
+#define CALL_NS (60 * CPPROF__NS_PER_S)
+
+#define POLL_NS 200000
+
+/* What the child found, in memory that it shares with us. */
+struct result {
+    bool done;
+    uint64_t seat; /* the address of it in the process */
+    pid_t tid;
+    uint64_t entry;
+    uint64_t return_at, return_to; /* not 0: the thread comes by itself */
+    uint64_t turn;
+    struct cpprof__injected how;
+    char message[CPPROF__REASON_BYTES];
+};
+
+struct attempt {
+    const struct cpprof__target *target;
+    struct cpprof__guest *guest; /* as it will be in the process */
+    struct result *result;
+    uint64_t area; /* 0: there is none yet */
+    unsigned seat;
+    bool is_round_two; /* whoever waits in unsafe code may be waited for */
+};
+
+static bool __attribute__((format(printf, 2, 3)))
+fail(struct attempt *a, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(a->result->message, sizeof a->result->message, format, args);
+    va_end(args);
+    return false;
+}
+
+static void
+nap(uint64_t ns)
+{
+    const struct timespec time = cpprof__timespec_of(ns);
+
+    nanosleep(&time, NULL);
+}
+
+/* ---------------------------------------------------------------- area ---- */
+
+static size_t
+code_bytes(void)
+{
+    return (size_t)(__stop_cpprof_guest - __start_cpprof_guest);
+}
+
+/* Is there an area that was made by this very program, at this address? */
+static bool
+is_area(pid_t pid, uint64_t at)
+{
+    char code[GUEST_CODE_BYTES];
+
+    return cpprof__target_read(pid, at, code, code_bytes()) &&
+           !memcmp(code, __start_cpprof_guest, code_bytes());
+}
+
+/* The area of an earlier call: a page of code without a file. Another one may
+ * have become a part of the same mapping. */
+static uint64_t
+find_area(const struct cpprof__target *target)
+{
+    struct cpprof_map map = {.size = sizeof map};
+    const char *at = (char *)target->maps.data;
+    const char *end = at + target->maps.n - 1;
+
+    while (cpprof_maps_next(&at, end, &map)) {
+        uint64_t last = map.limit - GUEST_CODE_BYTES;
+
+        if (map.inode || map.n_path || map.perms[2] != 'x' ||
+            map.perms[1] == 'w')
+            continue;
+        if (is_area(target->pid, map.start))
+            return map.start;
+        if (is_area(target->pid, last))
+            return last;
+    }
+    return 0;
+}
+
+/* The head of a seat: what is in front of the functions. */
+#define HEAD_BYTES offsetof(struct cpprof__guest, pthread_create)
+
+/* Choose the seat that nobody sits in and that was free for longest. */
+static bool
+choose_seat(struct attempt *a)
+{
+    union {
+        struct cpprof__guest guest;
+        char bytes[HEAD_BYTES];
+    } head;
+    uint64_t least = UINT64_MAX, most = 0;
+    unsigned i;
+
+    for (i = 0; i < GUEST_SEATS; i++) {
+        uint64_t at = cpprof__guest_seat(a->area, i);
+
+        if (!cpprof__target_read(a->target->pid, at, head.bytes, HEAD_BYTES))
+            return false;
+        if (head.guest.turn > most)
+            most = head.guest.turn;
+        if ((!head.guest.turn ||
+             (head.guest.left && head.guest.state >= CPPROF__GUEST_DONE)) &&
+            head.guest.turn < least) {
+            least = head.guest.turn;
+            a->seat = i;
+        }
+    }
+    a->guest->turn = most + 1;
+    return least != UINT64_MAX;
+}
+
+static const char *
+make_area(struct attempt *a, struct cpprof__held *held)
+{
+    const uint64_t map[6] = {0,
+                             GUEST_BYTES,
+                             PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                             (uint64_t)-1,
+                             0};
+    uint64_t protect[6] = {0, GUEST_CODE_BYTES, PROT_READ | PROT_EXEC};
+    const char *why = cpprof__hold_prepare(held, a->target);
+    long area;
+
+    if (why)
+        return why;
+    area = cpprof__hold_syscall(held, a->target, SYS_mmap, map);
+    if (area < 0 && area > -4096)
+        return "the process cannot map memory";
+    protect[0] = (uint64_t)area;
+    if (!cpprof__target_write(held->pid, (uint64_t)area, __start_cpprof_guest,
+                              code_bytes()) ||
+        cpprof__hold_syscall(held, a->target, SYS_mprotect, protect))
+        return "the process cannot map memory for code";
+    a->area = (uint64_t)area;
+    a->seat = 0;
+    a->guest->turn = 1;
+    return NULL;
+}
+
+/* -------------------------------------------------------------- thread ---- */
+
+/* Leave it to itself, on the way to the entry. */
+static bool
+send_to_entry(struct attempt *a, struct cpprof__held *held)
+{
+    uint64_t all = ~(1ull << 31 | 1ull << 32);
+    bool done;
+
+    held->regs.rip = a->result->entry;
+    /* The registers first: from then on the mask of before comes back. */
+    done = !ptrace(PTRACE_SETREGS, held->tid, 0, &held->regs) &&
+           !ptrace(PTRACE_SETSIGMASK, held->tid, sizeof all, &all);
+    ptrace(PTRACE_DETACH, held->tid, 0, 0);
+    return done;
+}
+
+/* The seat is written, the thread is sent to it or will come. */
+static bool
+seat_thread(struct attempt *a, struct cpprof__held *held,
+            const struct cpprof__safety *safety)
+{
+    struct result *r = a->result;
+    struct cpprof__guest *g = a->guest;
+    bool done;
+
+    r->seat = cpprof__guest_seat(a->area, a->seat);
+    r->entry = a->area + cpprof__guest_entry(a->seat);
+    r->tid = held->tid;
+    r->turn = g->turn;
+    g->state = CPPROF__GUEST_PREPARED;
+    g->rip = safety->is_safe ? held->regs.rip : safety->return_to;
+    g->mask = held->mask;
+    g->has_mask = safety->is_safe;
+    if (!cpprof__target_write(held->pid, r->seat, g, sizeof *g)) {
+        cpprof__hold_release(held);
+        return fail(a, "memory of the process cannot be written");
+    }
+    if (safety->is_safe) {
+        done = send_to_entry(a, held);
+    } else {
+        r->how.was_unsafe = true;
+        r->return_at = safety->return_at;
+        r->return_to = safety->return_to;
+        done = cpprof__target_write(held->pid, r->return_at, &r->entry,
+                                    sizeof r->entry);
+        cpprof__hold_release(held);
+    }
+    r->how.held_ns = cpprof__now_ns(CLOCK_MONOTONIC) - held->since_ns;
+    r->done = done;
+    return done || fail(a, "a thread could not be borrowed");
+}
+
+/* Stop it, and borrow it if it may be. */
+static bool
+try_thread(struct attempt *a, pid_t tid)
+{
+    struct cpprof__held held;
+    struct cpprof__safety safety;
+    const char *why;
+
+    if (!cpprof__hold_take(&held, a->target->pid, tid))
+        return fail(a, "thread %d did not stop", (int)tid);
+    a->result->how.n_tries++;
+    safety = cpprof__stack_is_safe(a->target, &held.regs, held.is_running);
+    if (!safety.is_safe &&
+        (!safety.return_at || !(held.is_running || a->is_round_two))) {
+        cpprof__hold_release(&held);
+        return fail(a,
+                    "thread %d is where it cannot be borrowed: in the "
+                    "loader, in malloc or as in these",
+                    (int)tid);
+    }
+    why = a->area ? NULL : make_area(a, &held);
+    if (why) {
+        cpprof__hold_release(&held);
+        return fail(a, "%s", why);
+    }
+    return seat_thread(a, &held, &safety);
+}
+
+/* ------------------------------------------------------------- threads ---- */
+
+struct candidate {
+    pid_t tid;
+    int rank; /* the least is tried first */
+};
+
+/* How good is a thread, by the call that it is in? < 0: not to be touched. */
+static int
+rank_of_call(long number)
+{
+    static const short waits[] = {
+        SYS_epoll_wait, SYS_epoll_pwait,     SYS_poll,
+        SYS_ppoll,      SYS_select,          SYS_pselect6,
+        SYS_accept,     SYS_accept4,         SYS_recvfrom,
+        SYS_recvmsg,    SYS_rt_sigtimedwait, SYS_wait4,
+        SYS_waitid,     SYS_nanosleep,       SYS_clock_nanosleep,
+        SYS_read};
+    static const short never[] = {SYS_vfork,  SYS_fork,       SYS_clone,
+                                  SYS_clone3, SYS_execve,     SYS_execveat,
+                                  SYS_exit,   SYS_exit_group, SYS_rt_sigreturn};
+    size_t i;
+
+    for (i = 0; i < sizeof never / sizeof *never; i++)
+        if (never[i] == number)
+            return -1;
+    for (i = 0; i < sizeof waits / sizeof *waits; i++)
+        if (waits[i] == number)
+            return 0;
+    return number == SYS_futex ? 1 : 2;
+}
+
+/* Threads of ours, of an attach before, come last. */
+#define OWN_RANK 10
+#define OWN_NAME "cpprof"
+
+static int
+rank_of(pid_t pid, pid_t tid)
+{
+    struct cpprof__buffer text = {0};
+    char state[16] = "", name[32] = "";
+    int rank = -1;
+
+    cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    if (text.data) {
+        cpprof__status_field((char *)text.data, "State", state, sizeof state);
+        cpprof__status_field((char *)text.data, "Name", name, sizeof name);
+    }
+    cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+    if (text.data && (*state == 'S' || *state == 'R'))
+        rank = (*text.data >= '0' && *text.data <= '9')
+                   ? rank_of_call(strtol((char *)text.data, NULL, 10))
+                   : 3;
+    cpprof__buffer_free(&text);
+    if (rank >= 0 && !strncmp(name, OWN_NAME, strlen(OWN_NAME)))
+        rank += OWN_RANK;
+    return rank;
+}
+
+static int
+by_rank(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+
+    return x->rank != y->rank ? x->rank - y->rank : x->tid - y->tid;
+}
+
+/* The threads that may be tried, best first. The caller frees them. */
+static struct candidate *
+list_threads(pid_t pid, size_t *n)
+{
+    struct candidate *found = NULL, *more;
+    const struct dirent *entry;
+    char path[64];
+    DIR *folder;
+
+    *n = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    folder = opendir(path);
+    while (folder && (entry = readdir(folder))) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        int rank = tid > 0 ? rank_of(pid, tid) : -1;
+
+        if (rank < 0)
+            continue;
+        more = reallocarray(found, *n + 1, sizeof *found);
+        if (!more)
+            break;
+        found = more;
+        found[(*n)++] = (struct candidate){tid, rank};
+    }
+    if (folder)
+        closedir(folder);
+    if (*n)
+        qsort(found, *n, sizeof *found, by_rank);
+    return found;
+}
+
+/* What the child does. */
+static void
+borrow(struct attempt *a)
+{
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + SEEK_NS;
+    struct candidate *threads;
+    size_t n, i;
+    bool done = false;
+
+    do {
+        threads = list_threads(a->target->pid, &n);
+        if (!n)
+            fail(a, "no thread of it can be stopped: all of them are in the "
+                    "kernel or gone");
+        for (i = 0; i < n && !done; i++)
+            done = try_thread(a, threads[i].tid);
+        free(threads);
+        if (done)
+            return;
+        a->is_round_two = true;
+        nap(5000000);
+    } while (cpprof__now_ns(CLOCK_MONOTONIC) < until &&
+             !kill(a->target->pid, 0));
+}
+
+/* -------------------------------------------------------------- result ---- */
+
+static uint32_t
+read_state(const struct cpprof__target *t, const struct result *r)
+{
+    uint32_t state = CPPROF__GUEST_FREE;
+
+    cpprof__target_read(t->pid, r->seat + offsetof(struct cpprof__guest, state),
+                        &state, sizeof state);
+    return state;
+}
+
+/* A thread that was to come has not: its return address is put back if it is
+ * still there. */
+static void
+take_back(const struct cpprof__target *t, const struct result *r)
+{
+    struct cpprof__held held;
+    uint64_t now = 0;
+
+    if (!r->return_at || !cpprof__hold_take(&held, t->pid, r->tid))
+        return;
+    if (held.regs.rsp <= r->return_at &&
+        cpprof__target_read(t->pid, r->return_at, &now, sizeof now) &&
+        now == r->entry)
+        cpprof__target_write(t->pid, r->return_at, &r->return_to,
+                             sizeof r->return_to);
+    cpprof__hold_release(&held);
+}
+
+/* Wait for another state than this one. */
+static uint32_t
+wait_while(const struct cpprof__target *t, const struct result *r,
+           uint32_t state, uint64_t patience_ns)
+{
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + patience_ns;
+    uint32_t now;
+
+    while ((now = read_state(t, r)) == state &&
+           cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        nap(POLL_NS);
+    return now;
+}
+
+static bool
+read_result(const struct cpprof__target *t, const struct result *r,
+            struct cpprof__guest *g, char message[CPPROF__REASON_BYTES])
+{
+    uint32_t state = wait_while(t, r, CPPROF__GUEST_PREPARED, COME_NS);
+
+    if (state == CPPROF__GUEST_PREPARED) {
+        take_back(t, r);
+        state = wait_while(t, r, CPPROF__GUEST_PREPARED, 0);
+    }
+    if (state == CPPROF__GUEST_RUNS)
+        state = wait_while(t, r, CPPROF__GUEST_RUNS, CALL_NS);
+    if (state == CPPROF__GUEST_FREE ||
+        !cpprof__target_read(t->pid, r->seat, g, sizeof *g))
+        snprintf(message, CPPROF__REASON_BYTES, "it ended meanwhile");
+    else if (state == CPPROF__GUEST_NO_THREAD)
+        snprintf(message, CPPROF__REASON_BYTES, "pthread_create: %s",
+                 strerror(g->result));
+    else if (state != CPPROF__GUEST_DONE)
+        snprintf(message, CPPROF__REASON_BYTES,
+                 "it did not answer within %d seconds",
+                 (int)(CALL_NS / CPPROF__NS_PER_S));
+    else
+        snprintf(message, CPPROF__REASON_BYTES, "%.*s",
+                 (int)strnlen(g->message, sizeof g->message), g->message);
+    return state == CPPROF__GUEST_DONE && !g->result;
+}
+
+/* --------------------------------------------------------------- calls ---- */
+
+static bool
+fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
+           const char *function, const char *argument)
+{
+    const struct cpprof__image *libc = t->images.libc;
+
+#define TAKE(field, name)                                                      \
+    g->field = (void *)(uintptr_t)cpprof__image_symbol(libc, name)
+    TAKE(pthread_create, "pthread_create");
+    TAKE(pthread_detach, "pthread_detach");
+    TAKE(pthread_self, "pthread_self");
+    TAKE(dlopen, "dlopen");
+    TAKE(dlsym, "dlsym");
+    TAKE(dlerror, "dlerror");
+    TAKE(errno_location, "__errno_location");
+#undef TAKE
+    g->has_argument = argument != NULL;
+    return snprintf(g->function, sizeof g->function, "%s", function) <
+               (int)sizeof g->function &&
+           snprintf(g->library, sizeof g->library, "%s", t->library) <
+               (int)sizeof g->library &&
+           snprintf(g->argument, sizeof g->argument, "%s",
+                    argument ? argument : "") < (int)sizeof g->argument;
+}
+
+/* A thread that is stopped waits for us: we come first where we may. */
+static void
+prepare_child(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    setpriority(PRIO_PROCESS, 0, -20);
+}
+
+/* The child, and what it left. */
+static bool
+borrow_by_child(struct attempt *a, char message[CPPROF__REASON_BYTES])
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        prepare_child();
+        borrow(a);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        snprintf(a->result->message, sizeof a->result->message, "%s",
+                 strerror(errno));
+    if (!a->result->done)
+        memcpy(message, a->result->message, sizeof a->result->message);
+    return a->result->done;
+}
+
+/* One at a time: a lock that goes with us. -1 if there can be none, which is no
+ * reason not to go on. */
+static int
+take_turn(pid_t pid)
+{
+    char path[32];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        flock(fd, LOCK_EX);
+    return fd;
+}
+
+bool
+cpprof__inject(const struct cpprof__target *target, const char *function,
+               const char *argument, char message[CPPROF__REASON_BYTES],
+               struct cpprof__injected *how)
+{
+    struct attempt a = {.target = target};
+    uint64_t start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    bool done = false;
+    int turn;
+
+    a.guest = calloc(1, sizeof *a.guest);
+    a.result = mmap(NULL, sizeof *a.result, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    snprintf(message, CPPROF__REASON_BYTES, "out of memory");
+    if (a.guest && a.result != MAP_FAILED) {
+        snprintf(message, CPPROF__REASON_BYTES, "too much to be said at once");
+        done = fill_guest(a.guest, target, function, argument);
+    }
+    turn = take_turn(target->pid);
+    if (done) {
+        a.area = find_area(target);
+        if (a.area && !choose_seat(&a))
+            a.area = 0;
+        done = borrow_by_child(&a, message) &&
+               read_result(target, a.result, a.guest, message);
+        *how = a.result->how;
+        how->total_ns = cpprof__now_ns(CLOCK_MONOTONIC) - start_ns;
+    }
+    if (turn >= 0)
+        close(turn);
+    if (a.result != MAP_FAILED)
+        munmap(a.result, sizeof *a.result);
+    free(a.guest);
+    return done;
+}
+
+#else
+
+bool
+cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n)
+{
+    return false;
+}
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks at a process before anything in it is touched, and refuses with one
+ * line. Everything is read from /proc; what is not known is let through, as the
+ * steps that follow fail without harm.
+ */
+#include "cli/attach/attach.h"
+
+#include <cpprof/object.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Files of /proc are as long as their process makes them. */
+#define PROC_BYTES_MAX (256u << 20)
+
+void
+cpprof__read_proc(struct cpprof__buffer *text, const char *format, ...)
+{
+    char path[PATH_MAX];
+    va_list args;
+    int fd;
+
+    va_start(args, format);
+    vsnprintf(path, sizeof path, format, args);
+    va_end(args);
+    cpprof__buffer_free(text);
+    *text = (struct cpprof__buffer){0};
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        cpprof__buffer_read(text, fd, PROC_BYTES_MAX);
+        close(fd);
+    }
+    cpprof__buffer_append(text, "", 1);
+}
+
+bool
+cpprof__status_field(const char *status, const char *name, char *value,
+                     size_t size)
+{
+    size_t n = strlen(name);
+    const char *line = status;
+
+    for (; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        if (strncmp(line, name, n) || line[n] != ':')
+            continue;
+        line += n + 1;
+        line += strspn(line, " \t");
+        snprintf(value, size, "%.*s", (int)strcspn(line, "\n"), line);
+        return true;
+    }
+    *value = 0;
+    return false;
+}
+
+/* ------------------------------------------------------------ reasons ---- */
+
+struct look {
+    struct cpprof__target *target;
+    struct cpprof__buffer status;
+    const char *library;
+    bool force;
+    char *reason;
+};
+
+/* Fill in the reason; false, for those who return it. */
+static bool __attribute__((format(printf, 2, 3)))
+no(struct look *look, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(look->reason, CPPROF__REASON_BYTES, format, args);
+    va_end(args);
+    return false;
+}
+
+static long
+number(const struct look *look, const char *field)
+{
+    char value[64];
+
+    if (!look->status.data || !cpprof__status_field((char *)look->status.data,
+                                                    field, value, sizeof value))
+        return 0;
+    return strtol(value, NULL, 10);
+}
+
+static void
+read_name(pid_t pid, char *name, size_t size)
+{
+    struct cpprof__buffer text = {0};
+
+    cpprof__read_proc(&text, "/proc/%d/comm", (int)pid);
+    snprintf(name, size, "%.*s",
+             text.data ? (int)strcspn((char *)text.data, "\n") : 0,
+             text.data ? (char *)text.data : "");
+    cpprof__buffer_free(&text);
+}
+
+/* It is there, is a process, lives and runs a program. */
+static bool
+look_at_state(struct look *look)
+{
+    pid_t pid = look->target->pid;
+    char state[64], tracer[32];
+
+    cpprof__read_proc(&look->status, "/proc/%d/status", (int)pid);
+    if (!look->status.data || look->status.n < 2)
+        return no(look, "there is no such process");
+    if (number(look, "Tgid") != pid)
+        return no(look, "is a thread of process %ld", number(look, "Tgid"));
+    if (pid == getpid())
+        return no(look, "is this program itself");
+    cpprof__status_field((char *)look->status.data, "State", state,
+                         sizeof state);
+    if (*state == 'Z' || *state == 'X')
+        return no(look, "has ended and waits for its parent (a zombie)");
+    if (number(look, "Kthread") || !number(look, "VmSize"))
+        return no(look, "is a thread of the kernel: it has no program");
+    if (number(look, "TracerPid")) {
+        read_name((pid_t)number(look, "TracerPid"), tracer, sizeof tracer);
+        return no(look, "is traced already by %ld (%s)",
+                  number(look, "TracerPid"), tracer);
+    }
+    if (*state == 'T' || *state == 't')
+        return no(look, "is stopped; continue it first: kill -CONT %d",
+                  (int)pid);
+    return true;
+}
+
+static bool
+has_capability(unsigned n)
+{
+    struct cpprof__buffer status = {0};
+    char value[32];
+    bool has;
+
+    cpprof__read_proc(&status, "/proc/self/status");
+    has = status.data &&
+          cpprof__status_field((char *)status.data, "CapEff", value,
+                               sizeof value) &&
+          strtoull(value, NULL, 16) >> n & 1;
+    cpprof__buffer_free(&status);
+    return has;
+}
+
+static long
+yama_scope(void)
+{
+    struct cpprof__buffer text = {0};
+    long scope;
+
+    cpprof__read_proc(&text, "/proc/sys/kernel/yama/ptrace_scope");
+    scope = text.data ? strtol((char *)text.data, NULL, 10) : 0;
+    cpprof__buffer_free(&text);
+    return scope;
+}
+
+/* May we? The kernel asks the same in ptrace(2): ids, the dumpable flag, yama.
+ */
+static bool
+look_at_rights(struct look *look)
+{
+    unsigned uid = (unsigned)number(look, "Uid");
+    bool may_trace = has_capability(CAP_SYS_PTRACE);
+    long scope = yama_scope();
+    const struct passwd *user;
+    char path[64];
+    int fd;
+
+    if (!may_trace && uid != getuid()) {
+        user = getpwuid(uid);
+        return no(look, "belongs to user %u (%s); be that user, or root", uid,
+                  user ? user->pw_name : "unknown");
+    }
+    if (scope >= 3)
+        return no(look, "yama's ptrace_scope is 3: nobody may attach until "
+                        "the system starts again");
+    if (!may_trace && scope)
+        return no(look,
+                  "yama's ptrace_scope is %ld: only root may attach; allow it "
+                  "with: sudo sysctl kernel.yama.ptrace_scope=0",
+                  scope);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)look->target->pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && (errno == EACCES || errno == EPERM))
+        return no(look, "may not be looked at: it is not dumpable (it runs "
+                        "with other rights than its user's, or asked for "
+                        "that); be root");
+    if (fd >= 0)
+        close(fd);
+    return true;
+}
+
+static bool
+look_at_walls(struct look *look)
+{
+    char value[64];
+
+    if (number(look, "Seccomp") && !look->force)
+        return no(look, "has a seccomp filter, which may kill it for what "
+                        "profiling calls; -force tries all the same");
+    cpprof__status_field((char *)look->status.data, "x86_Thread_features",
+                         value, sizeof value);
+    if (strstr(value, "shstk"))
+        return no(look, "has a shadow stack, which is not supported");
+    return true;
+}
+
+/* The program's file. */
+static bool
+look_at_program(struct look *look)
+{
+    const unsigned machine = EM_X86_64;
+    char path[64], interpreter[PATH_MAX] = "";
+    Elf64_Ehdr e = {0};
+    Elf64_Phdr p;
+    bool is_read;
+    unsigned i;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)look->target->pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    is_read = fd >= 0 && pread(fd, &e, sizeof e, 0) == (ssize_t)sizeof e &&
+              !memcmp(e.e_ident, ELFMAG, SELFMAG);
+    for (i = 0; is_read && e.e_ident[EI_CLASS] == ELFCLASS64 && i < e.e_phnum;
+         i++)
+        if (pread(fd, &p, sizeof p, (off_t)(e.e_phoff + i * sizeof p)) ==
+                (ssize_t)sizeof p &&
+            p.p_type == PT_INTERP && p.p_filesz < sizeof interpreter &&
+            pread(fd, interpreter, p.p_filesz, (off_t)p.p_offset) > 0)
+            break;
+    if (fd >= 0)
+        close(fd);
+    if (!is_read)
+        return true;
+    if (e.e_ident[EI_CLASS] == ELFCLASS32)
+        return no(look, "is a 32-bit program");
+    if (e.e_machine != machine)
+        return no(look, "is a program for another processor");
+    if (!*interpreter)
+        return no(look, "is linked statically: there is no loader to load "
+                        "libcpprof.so with (link it with libcpprof.a instead)");
+    if (!strncmp(basename(interpreter), "ld-musl-", 8))
+        return no(look, "is a program for musl libc, which is not supported");
+    return true;
+}
+
+/* What is mapped: libc, and perhaps the library. */
+static bool
+look_at_images(struct look *look)
+{
+    static const char *const needed[] = {
+        "pthread_create", "pthread_detach", "pthread_self",    "dlopen",
+        "dlsym",          "dlerror",        "__errno_location"};
+    struct cpprof__target *t = look->target;
+    size_t i;
+
+    cpprof__read_proc(&t->maps, "/proc/%d/maps", (int)t->pid);
+    if (!t->maps.data ||
+        !cpprof__images_read(&t->images, t->pid, (char *)t->maps.data,
+                             t->maps.n - 1))
+        return no(look, "out of memory");
+    if (!t->images.libc)
+        return no(look, "has not loaded glibc, or its file is gone");
+    for (i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!cpprof__image_symbol(t->images.libc, needed[i]))
+            return no(look, "its libc is older than glibc 2.34: it has no %s",
+                      needed[i]);
+    if (!t->images.syscall_ret || !t->images.sigreturn)
+        return no(look, "its libc is not one that is known");
+    for (i = 0; i < t->images.n && !t->is_loaded; i++)
+        if (!strncmp(basename(t->images.at[i].path), "libcpprof.so", 12)) {
+            t->is_loaded = true;
+            snprintf(t->library, sizeof t->library, "%s", t->images.at[i].path);
+            if (!cpprof__image_symbol(&t->images.at[i], "cpprof_attach"))
+                return no(look, "has loaded %s, which cannot be attached to",
+                          t->library);
+        }
+    for (i = 0; i < t->images.n && !t->is_loaded; i++)
+        if (cpprof__image_symbol(&t->images.at[i], "cpprof_cpu_start"))
+            return no(look, "is linked with libcpprof.a; ask it by its own "
+                            "means");
+    return true;
+}
+
+/* Does the process see the library where we do? */
+static bool
+look_at_library(struct look *look)
+{
+    struct cpprof__target *t = look->target;
+    char path[PATH_MAX + 32];
+    struct stat here, there;
+
+    if (t->is_loaded || !look->library)
+        return true;
+    snprintf(t->library, sizeof t->library, "%s", look->library);
+    snprintf(path, sizeof path, "/proc/%d/root%s", (int)t->pid, look->library);
+    if (stat(look->library, &here))
+        return no(look, "%s: %s", look->library, strerror(errno));
+    if (stat(path, &there) || there.st_ino != here.st_ino ||
+        there.st_dev != here.st_dev)
+        return no(look, "does not see %s: it is in another mount namespace",
+                  look->library);
+    return true;
+}
+
+bool
+cpprof__attach_look(struct cpprof__target *target, pid_t pid,
+                    const char *library, bool force,
+                    char reason[CPPROF__REASON_BYTES])
+{
+    struct look look = {
+        .target = target, .library = library, .force = force, .reason = reason};
+    bool may;
+
+    *target = (struct cpprof__target){.pid = pid};
+    read_name(pid, target->name, sizeof target->name);
+    may = cpprof__guest_is_known() ||
+          no(&look, "attaching is not known on this processor yet");
+    may = may && look_at_state(&look) && look_at_rights(&look) &&
+          look_at_program(&look) && look_at_walls(&look) &&
+          look_at_images(&look) && look_at_library(&look);
+    cpprof__buffer_free(&look.status);
+    if (!may)
+        cpprof__attach_free(target);
+    return may;
+}
+
+void
+cpprof__attach_free(struct cpprof__target *target)
+{
+    cpprof__buffer_free(&target->maps);
+    cpprof__images_free(&target->images);
+    target->maps = (struct cpprof__buffer){0};
+    target->images = (struct cpprof__images){0};
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Is it safe to make a thread here? The stack of a thread that is stopped is
+ * walked by call-frame information, with the tables of the files and the memory
+ * of the process. No frame may be in the loader, in the module that provides
+ * malloc, or in one of a list of libc's functions. A thread that was running in
+ * a function of libc that has no name is taken for unsafe, too.
+ *
+ * Where the walk ends early (code made at run time), no word of what is left of
+ * the stack may point into any of these.
+ *
+ * The signature of an unsafe stack is the outermost unsafe frame: once that has
+ * returned, all is well. So where its return address stands is found, too.
+ */
+#include "cli/attach/attach.h"
+
+#include "collect/signal/unwind/cfi.h"
+
+#include <string.h>
+
+/* More frames than this are looked at as words. */
+#define FRAMES_MAX 2000
+
+/* So much of a stack is read at once, and words are looked at in so much. */
+#define SNAPSHOT_BYTES (64 * 1024u)
+#define SCAN_BYTES     (1024 * 1024u)
+
+/* A register's value is needed in the caller if it outlives calls. */
+#define KEPT(regs) ((regs)->known & CPPROF__CALLEE_SAVED)
+
+struct walk {
+    const struct cpprof__target *target;
+    struct cpprof__regs regs;
+    uint64_t at; /* of the snapshot */
+    size_t n;
+    uint8_t snapshot[SNAPSHOT_BYTES];
+};
+
+static bool
+take_snapshot(struct walk *w, uint64_t at)
+{
+    size_t n = sizeof w->snapshot;
+
+    for (; n >= 4096; n /= 2)
+        if (cpprof__target_read(w->target->pid, at, w->snapshot, n))
+            break;
+    if (n < 4096) {
+        n = 4096 - (at & 4095);
+        if (!cpprof__target_read(w->target->pid, at, w->snapshot, n))
+            n = 0;
+    }
+    w->at = at;
+    w->n = n;
+    return n >= 8;
+}
+
+static bool
+read_word(struct walk *w, uint64_t at, uint64_t *value)
+{
+    if (at - w->at > w->n - 8 || w->n < 8)
+        return cpprof__target_read(w->target->pid, at, value, sizeof *value);
+    memcpy(value, w->snapshot + (at - w->at), sizeof *value);
+    return true;
+}
+
+/* ------------------------------------------------------------ one step ---- */
+
+/* Where the return address of the current frame stood; 0: in no memory. */
+struct step {
+    bool is_done, is_root;
+    uint64_t return_at;
+};
+
+/* The canonical frame address. Expressions are those of PLT entries, which look
+ * at registers alone. */
+static bool
+find_cfa(struct walk *w, const struct cpprof__cfi_row *row,
+         const struct cpprof__fde *fde, uint64_t *cfa)
+{
+    static struct cpprof__stack_view nothing;
+    uintptr_t value;
+
+    nothing = (struct cpprof__stack_view){.copies_only = true};
+    if (row->cfa_reg != CPPROF__CFA_EXPRESSION) {
+        if (!(w->regs.known >> row->cfa_reg & 1))
+            return false;
+        *cfa = w->regs.r[row->cfa_reg] + (uint64_t)(int64_t)row->cfa_off;
+        return true;
+    }
+    if (!cpprof__cfi_evaluate(&fde->origin, row->cfa_off, &w->regs, &nothing,
+                              NULL, &value))
+        return false;
+    *cfa = value;
+    return true;
+}
+
+/* The handler of a signal returns here: the kernel kept all registers. */
+static struct step
+step_signal(struct walk *w)
+{
+    uint64_t context = w->regs.sp + CPPROF__SIGNAL_UCONTEXT;
+    struct cpprof__regs before = {.known = (1ull << CPPROF__N_REGS) - 1};
+    unsigned i;
+
+    for (i = 0; i < CPPROF__N_REGS; i++)
+        if (!read_word(w, context + cpprof__ucontext_offset(i), &before.r[i]))
+            return (struct step){0};
+    w->regs = before;
+    return (struct step){.is_done = true};
+}
+
+static struct step
+apply(struct walk *w, const struct cpprof__cfi_row *row,
+      const struct cpprof__fde *fde)
+{
+    struct cpprof__regs caller = w->regs;
+    struct step step = {0};
+    uint64_t cfa, value;
+    unsigned i;
+
+    if (row->rules[CPPROF__REG_PC] == CPPROF__RULE_UNDEFINED)
+        return (struct step){.is_done = true, .is_root = true};
+    if (!find_cfa(w, row, fde, &cfa) || cfa <= w->regs.sp)
+        return step;
+    caller.known = KEPT(&w->regs);
+    for (i = 0; i < CPPROF__N_RULES; i++) {
+        int32_t rule = row->rules[i];
+        uint64_t at = cfa + (uint64_t)(int64_t)(rule >> CPPROF__RULE_BITS);
+
+        if (rule == CPPROF__RULE_NONE || rule == CPPROF__RULE_SAME)
+            continue;
+        caller.known &= ~(1ull << i);
+        if ((rule & CPPROF__RULE_MASK) != CPPROF__RULE_AT_CFA ||
+            !read_word(w, at, &value))
+            continue;
+        caller.r[i] = value;
+        caller.known |= 1ull << i;
+        if (i == CPPROF__REG_PC)
+            step.return_at = at;
+    }
+    caller.sp = cfa;
+    caller.known |= 1u << CPPROF__REG_SP;
+    step.is_done = caller.known >> CPPROF__REG_PC & 1;
+    step.is_root = step.is_done && !caller.pc;
+    if (step.is_done)
+        w->regs = caller;
+    return step;
+}
+
+/* From the frame whose code holds pc to its caller. */
+static struct step
+step_on(struct walk *w, uint64_t pc)
+{
+    const struct cpprof__image *image =
+        cpprof__image_find(&w->target->images, pc);
+    struct cpprof__cfi cfi;
+    struct cpprof__cfi_row row;
+    struct cpprof__fde fde;
+
+    if (w->regs.pc == w->target->images.sigreturn)
+        return step_signal(w);
+    if (!image || !image->frames)
+        return (struct step){0};
+    cfi = (struct cpprof__cfi){image->data, image->data + image->n,
+                               image->frames};
+    if (!cpprof__cfi_find(&cfi, pc + image->delta, &fde) ||
+        !cpprof__cfi_run(&fde, pc + image->delta, &row))
+        return (struct step){0};
+    return apply(w, &row, &fde);
+}
+
+/* ------------------------------------------------------------- verdict ---- */
+
+static bool
+is_unsafe(const struct cpprof__images *images, uint64_t pc)
+{
+    return cpprof__range_has(images->unsafe, images->n_unsafe, pc) ||
+           cpprof__range_has(images->never, images->n_never, pc);
+}
+
+static bool
+is_nameless(const struct cpprof__images *images, uint64_t pc)
+{
+    return images->libc &&
+           pc - images->libc->lo < images->libc->hi - images->libc->lo &&
+           !cpprof__range_has(images->named, images->n_named, pc);
+}
+
+/* Does no word from here on point where it may not? */
+static bool
+words_are_safe(struct walk *w, uint64_t from)
+{
+    uint64_t at = from & -8ull, value;
+
+    for (; at < from + SCAN_BYTES; at += 8) {
+        if ((at - w->at >= w->n || w->n - (at - w->at) < 8) &&
+            !take_snapshot(w, at))
+            return true; /* the end of the stack */
+        if (read_word(w, at, &value) && is_unsafe(&w->target->images, value))
+            return false;
+    }
+    return true;
+}
+
+struct cpprof__safety
+cpprof__stack_is_safe(const struct cpprof__target *target,
+                      const struct user_regs_struct *r, bool is_running)
+{
+    static struct walk w; /* large, and this program has one thread */
+    const struct cpprof__images *images = &target->images;
+    struct cpprof__safety safety = {.is_safe = true};
+    bool is_inner = is_running; /* nameless frames are counted so far */
+    uint64_t pc = r->rip;
+    unsigned i;
+
+    w.target = target;
+    w.regs = (struct cpprof__regs){.rax = r->rax,
+                                   .rdx = r->rdx,
+                                   .rcx = r->rcx,
+                                   .rbx = r->rbx,
+                                   .rsi = r->rsi,
+                                   .rdi = r->rdi,
+                                   .fp = r->rbp,
+                                   .sp = r->rsp,
+                                   .r8 = r->r8,
+                                   .r9 = r->r9,
+                                   .r10 = r->r10,
+                                   .r11 = r->r11,
+                                   .r12 = r->r12,
+                                   .r13 = r->r13,
+                                   .r14 = r->r14,
+                                   .r15 = r->r15,
+                                   .pc = r->rip,
+                                   .known = (1ull << CPPROF__N_REGS) - 1};
+    take_snapshot(&w, r->rsp);
+    for (i = 0; i < FRAMES_MAX; i++) {
+        bool is_bad = is_unsafe(images, pc);
+        struct step step;
+
+        if (cpprof__range_has(images->never, images->n_never, pc))
+            return (struct cpprof__safety){0};
+        is_inner = is_inner && !is_bad && is_nameless(images, pc);
+        step = step_on(&w, pc);
+        if (is_bad || is_inner) {
+            safety = (struct cpprof__safety){
+                .return_at = step.is_root ? 0 : step.return_at,
+                .return_to = step.is_root ? 0 : w.regs.pc};
+        }
+        if (!step.is_done && !words_are_safe(&w, w.regs.sp))
+            return (struct cpprof__safety){0};
+        if (!step.is_done || step.is_root)
+            return safety;
+        /* The frame of a signal handler goes on where it was interrupted. */
+        pc = step.return_at ? w.regs.pc - 1 : w.regs.pc;
+        is_inner |= !step.return_at;
+    }
+    return (struct cpprof__safety){0};
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record -p: the same recording of processes that run already. They are looked
+ * at first, all of them, and nothing is touched unless all may be attached to.
+ * Then each loads the library and is told what a child would read in CPPROF.
+ * At the end each is told to put everything back, before the files are written.
+ *
+ * With -name processes of that name that come later are attached to as well,
+ * within a second; one that may not be is left out with a line.
+ *
+ * Whoever stops this program by Ctrl-C, SIGTERM or SIGHUP ends the recording.
+ */
+#include "cli/record/record.h"
+
+#include "arch/clock.h"
+#include "cli/attach/attach.h"
+#include "cli/commands.h"
+#include "cli/messages.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Each takes some milliseconds at its begin and at its end. */
+#define PROCESSES_MAX 1000
+
+struct process {
+    pid_t pid;
+    char name[32];
+    bool is_refused; /* looked at and left out */
+    bool is_attached;
+};
+
+struct attached {
+    struct cpprof__record_options *options;
+    struct cpprof__record_folder *folder;
+    struct process processes[PROCESSES_MAX];
+    size_t n;
+    long uid, gid; /* of the first; -1: there is none yet */
+    char *config;  /* what CPPROF would say */
+};
+
+/* ---------------------------------------------------------- processes ---- */
+
+static bool
+is_known(const struct attached *a, pid_t pid)
+{
+    size_t i;
+
+    for (i = 0; i < a->n; i++)
+        if (a->processes[i].pid == pid)
+            return true;
+    return false;
+}
+
+static void
+add(struct attached *a, pid_t pid)
+{
+    if (a->n < PROCESSES_MAX && !is_known(a, pid) && pid != getpid())
+        a->processes[a->n++] = (struct process){.pid = pid};
+}
+
+static bool
+add_listed(struct attached *a, const char *text)
+{
+    const char *at = text;
+    char *end;
+    long pid;
+
+    for (;;) {
+        errno = 0;
+        pid = strtol(at, &end, 10);
+        if (!isdigit((unsigned char)*at) || errno || pid < 1 ||
+            pid > INT32_MAX || (*end && *end != ',') || a->n == PROCESSES_MAX) {
+            cpprof__cli_fail("record: -p takes numbers of processes, with "
+                             "commas between them, not \"%s\"",
+                             text);
+            return false;
+        }
+        add(a, (pid_t)pid);
+        if (!*end)
+            return true;
+        at = end + 1;
+    }
+}
+
+/* Those that have this name now. */
+static void
+add_named(struct attached *a, const char *name)
+{
+    struct cpprof__buffer text = {0};
+    const struct dirent *entry;
+    DIR *proc = opendir("/proc");
+    long pid;
+
+    while (proc && (entry = readdir(proc))) {
+        pid = strtol(entry->d_name, NULL, 10);
+        if (pid <= 0)
+            continue;
+        cpprof__read_proc(&text, "/proc/%ld/comm", pid);
+        if (text.data && !strncmp((char *)text.data, name, strlen(name)) &&
+            !strcmp((char *)text.data + strlen(name), "\n"))
+            add(a, (pid_t)pid);
+    }
+    cpprof__buffer_free(&text);
+    if (proc)
+        closedir(proc);
+}
+
+/* The effective user or group of a process, -1: unknown. */
+static long
+effective_id(pid_t pid, const char *field)
+{
+    struct cpprof__buffer text = {0};
+    char value[64] = "";
+    long real, effective = -1;
+
+    cpprof__read_proc(&text, "/proc/%d/status", (int)pid);
+    if (!text.data ||
+        !cpprof__status_field((char *)text.data, field, value, sizeof value) ||
+        sscanf(value, "%ld %ld", &real, &effective) != 2)
+        effective = -1;
+    cpprof__buffer_free(&text);
+    return effective;
+}
+
+/* Look at one. False after printing why it may not be attached to. */
+static bool
+look(struct attached *a, struct process *p, struct cpprof__target *target)
+{
+    char reason[CPPROF__REASON_BYTES];
+    long uid = effective_id(p->pid, "Uid");
+
+    if (!cpprof__attach_look(target, p->pid, a->folder->library,
+                             a->options->force, reason)) {
+        cpprof__cli_fail("%d%s%s%s: %s", (int)p->pid, *target->name ? " (" : "",
+                         target->name, *target->name ? ")" : "", reason);
+        return false;
+    }
+    memcpy(p->name, target->name, sizeof p->name);
+    if (a->uid >= 0 && uid != a->uid) {
+        cpprof__cli_fail("%d (%s): belongs to another user than %d; record it "
+                         "apart",
+                         (int)p->pid, p->name, (int)a->processes[0].pid);
+        cpprof__attach_free(target);
+        return false;
+    }
+    a->uid = uid;
+    a->gid = effective_id(p->pid, "Gid");
+    return true;
+}
+
+/* --------------------------------------------------------- in and out ---- */
+
+/* The folder is for the processes, too. It stays ours, and what is in it is
+ * its maker's: nobody can put something else where we are going to write. */
+static bool
+share_folder(const struct attached *a)
+{
+    char path[PATH_MAX + 16];
+
+    if (a->uid < 0 || a->uid == (long)geteuid())
+        return true;
+    snprintf(path, sizeof path, "%s/control", a->folder->path);
+    if (!chown(a->folder->path, (uid_t)-1, (gid_t)a->gid) &&
+        !chmod(a->folder->path, CPPROF__RECORD_SHARED_MODE) &&
+        !chmod(path, 0644))
+        return true;
+    cpprof__cli_fail("record: %s: %s", a->folder->path, strerror(errno));
+    return false;
+}
+
+/* How long its thread was held is for tests and for the curious. */
+static void
+tell(const struct process *p, const char *what,
+     const struct cpprof__injected *how)
+{
+    if (getenv("CPPROF_VERBOSE"))
+        cpprof__cli_warn("%d (%s): %s: thread held %.3f ms%s, %u tried, %.3f "
+                         "ms in all",
+                         (int)p->pid, p->name, what,
+                         (double)how->held_ns * 1e-6,
+                         how->was_unsafe ? ", came by itself" : "",
+                         how->n_tries, (double)how->total_ns * 1e-6);
+}
+
+static bool
+attach(struct attached *a, struct process *p, struct cpprof__target *target)
+{
+    struct cpprof__injected how = {0};
+    char message[CPPROF__REASON_BYTES];
+
+    p->is_attached =
+        cpprof__inject(target, "cpprof_attach", a->config, message, &how);
+    if (p->is_attached)
+        tell(p, "attached", &how);
+    else
+        cpprof__cli_fail("%d (%s): not attached: %s", (int)p->pid, p->name,
+                         message);
+    return p->is_attached;
+}
+
+static void
+detach(struct attached *a, struct process *p)
+{
+    struct cpprof__injected how = {0};
+    struct cpprof__target target;
+    char message[CPPROF__REASON_BYTES];
+
+    if (!p->is_attached || kill(p->pid, 0))
+        return;
+    if (!cpprof__attach_look(&target, p->pid, a->folder->library, true,
+                             message)) {
+        if (!kill(p->pid, 0))
+            cpprof__cli_warn("%d (%s): not detached: %s", (int)p->pid, p->name,
+                             message);
+        return;
+    }
+    if (cpprof__inject(&target, "cpprof_detach", NULL, message, &how))
+        tell(p, "detached", &how);
+    else if (!kill(p->pid, 0))
+        cpprof__cli_warn("%d (%s): not detached: %s", (int)p->pid, p->name,
+                         message);
+    cpprof__attach_free(&target);
+}
+
+/* Look at all, then attach to all. With names, those that may not be are left
+ * out. False: none is attached, or one that was listed is not. */
+static bool
+attach_all(struct attached *a)
+{
+    struct cpprof__target *targets = calloc(a->n, sizeof *targets);
+    size_t i, n_attached = 0, n_bad = 0;
+
+    for (i = 0; targets && i < a->n; i++)
+        if (!look(a, &a->processes[i], &targets[i])) {
+            a->processes[i].is_refused = true;
+            n_bad++;
+        }
+    if (targets && (!n_bad || a->options->process_name) && share_folder(a))
+        for (i = 0; i < a->n; i++)
+            if (!a->processes[i].is_refused &&
+                attach(a, &a->processes[i], &targets[i]))
+                n_attached++;
+    for (i = 0; targets && i < a->n; i++)
+        if (!a->processes[i].is_refused)
+            cpprof__attach_free(&targets[i]);
+    free(targets);
+    return n_attached && (a->options->process_name || n_attached == a->n);
+}
+
+/* Attach to those that have come since. */
+static void
+attach_new(struct attached *a)
+{
+    struct cpprof__target target;
+    size_t i = a->n;
+
+    add_named(a, a->options->process_name);
+    for (; i < a->n; i++) {
+        struct process *p = &a->processes[i];
+
+        p->is_refused = !look(a, p, &target);
+        if (p->is_refused)
+            continue;
+        attach(a, p, &target);
+        cpprof__attach_free(&target);
+    }
+}
+
+/* ------------------------------------------------------------ waiting ---- */
+
+static const int enough[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+
+/* From here on these end the recording, whatever they did before. */
+static void
+take_enough(sigset_t *set)
+{
+    size_t i;
+
+    sigemptyset(set);
+    for (i = 0; i < sizeof enough / sizeof *enough; i++) {
+        sigaddset(set, enough[i]);
+        signal(enough[i], SIG_DFL);
+    }
+    sigprocmask(SIG_BLOCK, set, NULL);
+}
+
+static bool
+is_any_there(const struct attached *a)
+{
+    size_t i;
+
+    for (i = 0; i < a->n; i++)
+        if (a->processes[i].is_attached && !kill(a->processes[i].pid, 0))
+            return true;
+    return false;
+}
+
+/* Until a signal comes, the time is over, or none of them is there any more.
+ */
+static void
+wait_for_end(struct attached *a, const sigset_t *set)
+{
+    uint64_t begin = cpprof__now_ns(CLOCK_MONOTONIC);
+    double seconds = a->options->duration_s, left;
+    struct timespec time;
+
+    for (;;) {
+        left =
+            seconds - (double)(cpprof__now_ns(CLOCK_MONOTONIC) - begin) * 1e-9;
+        if (seconds > 0 && left <= 0)
+            return;
+        left = seconds > 0 && left < 1 ? left : 1;
+        time = cpprof__timespec_of((uint64_t)(left * CPPROF__NS_PER_S));
+        if (sigtimedwait(set, NULL, &time) > 0)
+            return;
+        if (a->options->process_name)
+            attach_new(a);
+        else if (!is_any_there(a))
+            return;
+    }
+}
+
+static void
+say_what_is_recorded(const struct attached *a)
+{
+    size_t i, n = 0;
+
+    for (i = 0; i < a->n; i++)
+        n += a->processes[i].is_attached;
+    if (a->options->duration_s > 0)
+        return;
+    if (n == 1)
+        cpprof__cli_warn("recording process %d (%s); Ctrl-C ends it",
+                         (int)a->processes[0].pid, a->processes[0].name);
+    else
+        cpprof__cli_warn("recording %zu processes; Ctrl-C ends it", n);
+}
+
+/* ------------------------------------------------------------- in all ---- */
+
+static bool
+record(struct attached *a)
+{
+    struct cpprof__record_ended parts = {a->options, a->folder, {{0}}, {0}};
+    char *command[] = {a->processes[0].name, NULL};
+    bool is_written;
+    sigset_t set;
+    size_t i;
+
+    cpprof__record_take_signals();
+    take_enough(&set);
+    if (!attach_all(a)) {
+        for (i = 0; i < a->n; i++)
+            detach(a, &a->processes[i]);
+        return false;
+    }
+    say_what_is_recorded(a);
+    wait_for_end(a, &set);
+    for (i = 0; i < a->n; i++)
+        detach(a, &a->processes[i]);
+    cpprof__record_child_ended(a->folder);
+    a->options->command = command;
+    is_written = cpprof__record_write(a->options, a->folder,
+                                      a->processes[0].pid, &parts);
+    cpprof__record_ended_free(&parts);
+    return is_written;
+}
+
+bool
+cpprof__record_attached(struct cpprof__record_options *options)
+{
+    static struct attached a;
+    struct cpprof__record_folder folder;
+    struct cpprof__buffer config = {0};
+    bool is_written = false;
+
+    a = (struct attached){
+        .options = options, .folder = &folder, .uid = -1, .gid = -1};
+    if (options->pids && !add_listed(&a, options->pids))
+        return false;
+    if (options->process_name)
+        add_named(&a, options->process_name);
+    if (!a.n) {
+        cpprof__cli_fail("record: no process is named \"%s\"",
+                         options->process_name ? options->process_name : "");
+        return false;
+    }
+    if (!cpprof__record_folder_make(&folder))
+        return false;
+    if (cpprof__record_config(options, &folder, &config)) {
+        a.config = (char *)config.data;
+        is_written = record(&a);
+    }
+    cpprof__buffer_free(&config);
+    cpprof__record_folder_remove(&folder);
+    return is_written;
+}
+
+/* ------------------------------------------------------------- doctor ---- */
+
+int
+cpprof__cli_doctor(int argc, char **argv)
+{
+    char library[PATH_MAX], reason[CPPROF__REASON_BYTES];
+    struct cpprof__target target;
+    char *end;
+    long pid = argc == 2 ? strtol(argv[1], &end, 10) : 0;
+
+    if (argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "-help"))) {
+        puts("usage: cpprof doctor PID\n"
+             "\n"
+             "Says whether `cpprof record -p PID` would work and, if not, why. "
+             "Nothing\nin the process is touched. Exit status: 0 it would, 1 "
+             "it would not.");
+        return CPPROF__EXIT_OK;
+    }
+    if (argc != 2 || pid < 1 || pid > INT32_MAX || *end)
+        return cpprof__cli_fail("doctor takes the number of one process");
+    if (!cpprof__record_library(library))
+        return CPPROF__EXIT_ERROR;
+    if (!cpprof__attach_look(&target, (pid_t)pid, library, false, reason)) {
+        printf("%ld%s%s%s: %s\n", pid, *target.name ? " (" : "", target.name,
+               *target.name ? ")" : "", reason);
+        return 1;
+    }
+    printf("%ld (%s): may be attached to: cpprof record -p %ld\n", pid,
+           target.name, pid);
+    printf("  libc     %s\n", target.images.libc->path);
+    printf("  library  %s%s\n", target.library,
+           target.is_loaded ? ", which it has loaded already" : "");
+    cpprof__attach_free(&target);
+    return CPPROF__EXIT_OK;
+}

@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+"""Into processes that run, and out again: each of them checks itself and goes on
+as if nothing had been; what may not be attached to is refused with a line.
+
+    record_attached.py CPPROF HOST CALLS LIBRARY       TAP
+
+HOST is attach_host, CALLS attach_calls, LIBRARY what it loads.
+"""
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+import tap
+
+cpprof, host, calls, library = (os.path.realpath(p) for p in sys.argv[1:5])
+t = tap.Tap()
+
+# Those that wait, and those that never do. Each goes through so many rounds of
+# attach and detach.
+WAITING = ["nanosleep", "clock_nanosleep", "futex_timed", "poll", "select",
+           "epoll", "sigtimedwait", "semtimedop", "recv_timed", "futex", "read",
+           "accept", "connect", "sigsuspend", "wait", "semop", "io_uring"]
+BUSY = ["registers", "spin 2", "malloc", "malloc 16", "fork", "dlopen"]
+ROUNDS = 10
+KILLS = 12
+
+
+class Host:
+    """One attach_host that has begun its work."""
+
+    def __init__(self, mode):
+        self.process = subprocess.Popen([host] + mode.split(),
+                                        stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+        self.pid = self.process.pid
+        time.sleep(0.05)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def call(self, n):
+        """(status, what was printed) of n rounds."""
+        done = subprocess.run([calls, str(self.pid), library, str(n)],
+                              capture_output=True, text=True, check=False,
+                              timeout=200)
+        return done.returncode, done.stdout + done.stderr
+
+    def end(self):
+        """(status, last words); the status is negative for a signal."""
+        self.process.terminate()
+        try:
+            words = self.process.communicate(timeout=60)[0]
+        except subprocess.TimeoutExpired:
+            return "hangs", ""
+        return self.process.returncode, words
+
+
+def mappings(pid):
+    with open("/proc/%d/maps" % pid, encoding="ascii") as f:
+        return len(f.readlines())
+
+
+def may_attach():
+    """None, or why not, as a container without the right says."""
+    with Host("nanosleep") as h:
+        status, words = h.call(1)
+        return None if status == 0 else words.strip()
+
+
+def goes_on(mode):
+    with Host(mode) as h:
+        status, words = h.call(ROUNDS)
+        end, last = h.end()
+        if end == 77:
+            t.skip("%s goes on" % mode, last.strip())
+            return
+        t.ok("%s: all calls are answered" % mode, status == 0, words)
+        t.ok("%s goes on as if nothing had been" % mode, end == 0, end, last,
+             words)
+
+
+def leaves_nothing():
+    """Nothing more than after the first time."""
+    with Host("poll") as h:
+        h.call(1)
+        time.sleep(0.2)
+        before = (mappings(h.pid), len(os.listdir("/proc/%d/fd" % h.pid)),
+                  len(os.listdir("/proc/%d/task" % h.pid)))
+        h.call(ROUNDS)
+        time.sleep(0.2)
+        after = (mappings(h.pid), len(os.listdir("/proc/%d/fd" % h.pid)),
+                 len(os.listdir("/proc/%d/task" % h.pid)))
+        t.same("no mapping, descriptor or thread more than after the first",
+               after, before)
+
+
+def survives_kills(mode):
+    """Whoever attaches is killed at any moment, with the child of it."""
+    with Host(mode) as h:
+        for _ in range(KILLS):
+            p = subprocess.Popen([calls, str(h.pid), library, "3"],
+                                 stdout=subprocess.DEVNULL,
+                                 start_new_session=True)
+            time.sleep(random.uniform(0, 0.02))
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+        time.sleep(0.3)
+        status, words = h.call(2)
+        end, last = h.end()
+        t.ok("%s survives killed recorders" % mode, end == 0, end, last)
+        t.ok("%s: and can be attached to after that" % mode, status == 0,
+             words)
+
+
+# --------------------------------------------------------------- recordings
+
+def record(words, seconds=60):
+    done = subprocess.run([cpprof, "record"] + words, capture_output=True,
+                          text=True, check=False, timeout=seconds + 60)
+    return done.returncode, done.stderr
+
+
+def report(words):
+    return subprocess.run([cpprof] + words, capture_output=True, text=True,
+                          check=False, timeout=120).stdout
+
+
+def records_kinds():
+    """As of a command, and again: the library is there already then."""
+    with Host("malloc 3") as h:
+        for turn in ("first", "second"):
+            status, words = record(["-p", str(h.pid), "-t", "cpu,wall,heap",
+                                    "-duration", "1.5", "-o", "a.%k.pb.gz"])
+            t.ok("%s recording: status 0" % turn, status == 0, words)
+            t.has("%s: CPU time is where it goes" % turn,
+                  report(["top", "-cum", "a.cpu.pb.gz"]), "allocate_all")
+            t.has("%s: so are allocations" % turn,
+                  report(["top", "-sample_index=alloc_space",
+                          "a.heap.pb.gz"]), "allocate_all")
+            t.has("%s: and wall time" % turn,
+                  report(["top", "-cum", "a.wall.pb.gz"]), "allocate_all")
+        end, last = h.end()
+        t.ok("the process goes on", end == 0, end, last)
+
+
+def records_until(number):
+    with Host("spin 2") as h:
+        p = subprocess.Popen([cpprof, "record", "-p", str(h.pid), "-o",
+                              "b.pb.gz"], stderr=subprocess.PIPE, text=True)
+        first = p.stderr.readline()
+        t.matches("it says how to end", r"^cpprof: recording process %d "
+                  r"\(attach_host\); Ctrl-C ends it$" % h.pid, first)
+        time.sleep(2)
+        p.send_signal(number)
+        words = p.communicate(timeout=60)[1]
+        name = signal.Signals(number).name
+        t.same("%s ends the recording, status 0" % name, p.returncode, 0)
+        t.matches("%s: the profile is written" % name,
+                  r"^cpprof: b\.pb\.gz: [0-9]+ samples", words)
+        t.same("%s: and the process runs on" % name, h.end()[0], 0)
+
+
+def records_two():
+    with Host("spin") as a, Host("spin") as b:
+        status, words = record(["-p", "%d,%d" % (a.pid, b.pid), "-one",
+                                "-duration", "1.5", "-o", "c.pb.gz"])
+        t.ok("two processes: status 0", status == 0, words)
+        t.matches("two processes: one profile", r"samples of 2 processes",
+                  words)
+        status, words = record(["-p", "%d,%d" % (a.pid, 2147483647),
+                                "-duration", "1"])
+        t.same("one that is not there: status 2", status, 2)
+        t.has("and nothing is touched", words, "there is no such process")
+
+
+def records_name():
+    """A copy of the host with a name that nobody else has."""
+    name = "cpp%d" % os.getpid()
+    shutil.copy(host, name)
+    p = subprocess.Popen([cpprof, "record", "-name", name, "-o", "d.pb.gz"],
+                         stderr=subprocess.PIPE, text=True)
+    t.has("-name: nobody has it", p.communicate(timeout=60)[1],
+          "no process is named")
+    first = subprocess.Popen(["./" + name, "spin"], stdout=subprocess.DEVNULL)
+    time.sleep(0.3)
+    p = subprocess.Popen([cpprof, "record", "-name", name, "-one", "-o",
+                          "d.pb.gz", "-duration", "5"],
+                         stderr=subprocess.PIPE, text=True)
+    p.stderr.close()
+    time.sleep(1)
+    second = subprocess.Popen(["./" + name, "spin"], stdout=subprocess.DEVNULL)
+    p.wait()
+    t.same("-name: status 0", p.returncode, 0)
+    t.has("-name: one that came later is in it",
+          report(["-tags", "d.pb.gz"]), str(second.pid))
+    for q in (first, second):
+        q.terminate()
+        t.same("-name: each goes on", q.wait(), 0)
+
+
+def recorder_is_killed():
+    with Host("malloc 2") as h:
+        p = subprocess.Popen([cpprof, "record", "-t", "cpu,heap,wall", "-p",
+                              str(h.pid), "-o", "e.%k.pb.gz"],
+                             stderr=subprocess.PIPE, text=True)
+        p.stderr.readline()
+        time.sleep(1)
+        p.kill()
+        p.communicate()
+        status, words = 2, ""
+        for _ in range(100):
+            time.sleep(0.2)
+            status, words = record(["-p", str(h.pid), "-duration", "1", "-o",
+                                    "f.pb.gz"])
+            if status == 0:
+                break
+        t.ok("after a killed recorder another can record", status == 0, words)
+        t.same("and the process goes on", h.end()[0], 0)
+
+
+def reports_on_processes():
+    with Host("spin") as h:
+        t.has("top -p prints where a process is",
+              report(["top", "-p", str(h.pid)]), "do_spin")
+
+
+# ----------------------------------------------------------------- refusals
+
+def doctor(pid):
+    done = subprocess.run([cpprof, "doctor", str(pid)], capture_output=True,
+                          text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def refused(name, pid, pattern):
+    status, words = doctor(pid)
+    t.ok("%s: refused with status 1" % name, status == 1, status, words)
+    t.matches("%s: the line says why" % name, pattern, words)
+    done = subprocess.run([cpprof, "record", "-p", str(pid)],
+                          capture_output=True, text=True, check=False,
+                          timeout=60)
+    t.same("%s: record -p: status 2" % name, done.returncode, 2)
+    t.matches("%s: record -p says the same" % name,
+              r"^cpprof: [^\n]*" + pattern + r"[^\n]*\n\Z", done.stderr)
+
+
+def refusals():
+    with Host("nanosleep") as h:
+        status, words = doctor(h.pid)
+        t.same("doctor: status 0 where it would work", status, 0)
+        t.has("doctor says so", words, "may be attached to")
+        os.kill(h.pid, signal.SIGSTOP)
+        time.sleep(0.1)
+        refused("stopped", h.pid, "is stopped; continue it first")
+        os.kill(h.pid, signal.SIGCONT)
+    with Host("malloc 2") as h:
+        tid = max(int(x) for x in os.listdir("/proc/%d/task" % h.pid))
+        refused("a thread", tid, "is a thread of process %d" % h.pid)
+    zombie = subprocess.Popen(["true"])
+    time.sleep(0.2)
+    refused("a zombie", zombie.pid, r"\(a zombie\)")
+    zombie.wait()
+    refused("nobody", zombie.pid, "there is no such process")
+    if os.path.exists("/proc/2/status"):
+        with open("/proc/2/status", encoding="ascii") as f:
+            if "Kthread:\t1" in f.read():
+                refused("the kernel", 2, "is a thread of the kernel")
+    static(["-static"], "linked statically")
+    seccomp()
+    traced()
+    other_user()
+
+
+def program(text, flags):
+    """A process of a C program, or None without a compiler for it."""
+    with open("x.c", "w", encoding="ascii") as f:
+        f.write(text)
+    done = subprocess.run(["cc", "-o", "x"] + flags + ["x.c"],
+                          capture_output=True, check=False)
+    if done.returncode:
+        return None
+    p = subprocess.Popen(["./x"])
+    time.sleep(0.2)
+    return p
+
+
+def static(flags, why):
+    p = program("#include <unistd.h>\nint main(void) { pause(); }\n", flags)
+    if not p:
+        t.skip(why, "cannot be compiled here")
+        return
+    refused("a static program", p.pid, why)
+    p.kill()
+    p.wait()
+
+
+def seccomp():
+    p = program("""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+    struct sock_filter f = {0x06, 0, 0, SECCOMP_RET_ALLOW};
+    struct sock_fprog p = {1, &f};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+    pause();
+}
+""", [])
+    refused("seccomp", p.pid, "has a seccomp filter")
+    p.kill()
+    p.wait()
+
+
+def traced():
+    if not shutil.which("gdb"):
+        t.skip("traced", "no gdb")
+        return
+    with Host("nanosleep") as h:
+        gdb = subprocess.Popen(["gdb", "-q", "-nx", "-p", str(h.pid)],
+                               stdin=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+        for _ in range(300):
+            with open("/proc/%d/status" % h.pid, encoding="ascii") as f:
+                if "TracerPid:\t0" not in f.read():
+                    break
+            time.sleep(0.1)
+        refused("traced", h.pid, "is traced already by %d \\(gdb\\)" % gdb.pid)
+        gdb.kill()
+        gdb.wait()
+        gdb.stdin.close()
+
+
+def other_user():
+    """As nobody, of a process of root."""
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        t.skip("another user", "not root")
+        return
+    copy = tempfile.mkdtemp(prefix="cpprof-", dir="/tmp")
+    os.chmod(copy, 0o755)
+    for name in (cpprof, os.path.join(os.path.dirname(cpprof),
+                                      "libcpprof.so")):
+        shutil.copy(name, os.path.join(copy, os.path.basename(name)))
+    with Host("nanosleep") as h:
+        done = subprocess.run(
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+             os.path.join(copy, "cpprof"), "doctor", str(h.pid)],
+            capture_output=True, text=True, check=False)
+        t.has("another user: the line says whose it is",
+              done.stdout + done.stderr, "belongs to user 0 (root)")
+    shutil.rmtree(copy)
+
+
+def wrong_words():
+    for words, pattern in (
+            (["-p", "x"], "-p takes numbers of processes"),
+            (["-p", "1,"], "-p takes numbers of processes"),
+            (["-p", ""], "-p takes numbers of processes"),
+            (["-p", "1", "--", "true"], "take no command"),
+            (["-name", "no such name"], 'no process is named "no such name"')):
+        done = subprocess.run([cpprof, "record"] + words, capture_output=True,
+                              text=True, check=False, timeout=60)
+        t.same("record %s: status 2" % " ".join(words), done.returncode, 2)
+        t.matches("record %s: one line" % " ".join(words),
+                  r"\Acpprof: record: [^\n]*" + pattern + r"[^\n]*\n\Z",
+                  done.stderr)
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ.pop("LD_PRELOAD", None)
+    os.environ.pop("CPPROF", None)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        why = may_attach()
+        if why:
+            t.skip("attach", why)
+            return t.end()
+        for mode in WAITING + BUSY:
+            goes_on(mode)
+        leaves_nothing()
+        for mode in ("nanosleep", "registers", "malloc 4", "sigsuspend"):
+            survives_kills(mode)
+        records_kinds()
+        records_until(signal.SIGINT)
+        records_until(signal.SIGTERM)
+        records_two()
+        records_name()
+        recorder_is_killed()
+        reports_on_processes()
+        refusals()
+        wrong_words()
+        os.chdir("/")
+    return t.end()
+
+
+sys.exit(main())
