@@ -211,7 +211,7 @@ def main():
         deep = "api/boxes?w=1900&gz=t" + enlarged(ours)
         files = ["flamegraph", "assets/base.css", "assets/page.css"] + [
             "assets/%s.js" % part for part in
-            ("text", "flame", "state", "tables", "texts", "configs",
+            ("text", "flame", "state", "tables", "texts", "timeline", "configs",
              "page")]
         row("cpprof " + name, ours, files + [
             "api/profile?gz=t", "api/boxes?gz=t&w=1900"],

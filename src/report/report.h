@@ -195,6 +195,8 @@ cpprof__boxes_view(struct cpprof__report *r);
 enum cpprof_status
 cpprof__table_view(struct cpprof__report *r);
 enum cpprof_status
+cpprof__times_view(struct cpprof__report *r);
+enum cpprof_status
 cpprof__profile_view(struct cpprof__report *r);
 
 /* The stacks of -traces. */

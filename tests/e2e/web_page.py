@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
 from browser import Browser, find_browser  # noqa: E402
 import web_server  # noqa: E402
+from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
 from web_server import cpprof  # noqa: E402
 
@@ -474,6 +475,77 @@ def test_deeper(b, folder):
     s.close()
 
 
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def write_times(path):
+    """100 samples of "main", 10 ms apart, in "load" and then in "work"; and 25
+    of "io", in "wait"."""
+    strings = [b"", b"cpu", b"nanoseconds", b"end_timestamp_ns", b"thread name",
+               b"main", b"io", b"load", b"work", b"wait"]
+
+    def sample(location, k, thread):
+        return chunk(2, number(1, location) + number(2, 10000000) + chunk(
+            3, number(1, 3) + number(3, 1700000000000000000 + k * 10000000)) +
+            chunk(3, number(1, 4) + number(2, thread)))
+    with open(path, "wb") as file:
+        file.write(chunk(1, number(1, 1) + number(2, 2)) + b"".join(
+            sample(1 + (k >= 50), k, 5) for k in range(100)) + b"".join(
+            sample(3, k, 6) for k in range(0, 100, 4)) + b"".join(
+            chunk(4, number(1, i) + chunk(4, number(1, i))) +
+            chunk(5, number(1, i) + number(2, 6 + i)) for i in (1, 2, 3)) +
+            b"".join(chunk(6, text) for text in strings))
+
+
+def test_timeline(b, s, folder):
+    b.open(s.url + "timeline")
+    ready(b)
+    tap.ok("without times there is no timeline, and why is told", b.tell(
+        "!document.querySelector('nav a[href^=timeline]')") and
+        "end_timestamp_ns" in text(b, ".note"), text(b, ".note"))
+    write_times(os.path.join(folder, "times"))
+    t = Server("times", cwd=folder)
+    b.open(t.url + "flamegraph")
+    ready(b)
+    b.write("T")
+    b.wait("!!document.querySelector('.timeline')", 5)
+    ready(b)
+    tap.same("T shows a strip for each thread", b.tell(
+        "[...document.querySelectorAll('.names div')].map(e => e.textContent)"),
+        ["all threads", "io", "main"])
+    tap.same("whose columns add up", b.tell(
+        "view.data.rows.map(r => r.slice(1).reduce((a, b) => a + b))"),
+        [250000000, 1000000000])
+    b.picture("web-timeline")
+    box = b.tell("(r => [r.left, r.top, r.width])(document.querySelector('.lane')"
+                 ".getBoundingClientRect())")
+    b.mouse("mousePressed", box[0] + 2, box[1] + 30, button="left", clickCount=1)
+    b.mouse("mouseMoved", box[0] + box[2] * 0.4, box[1] + 30, button="left")
+    tap.ok("dragging tells what is marked", re.match(
+        r"0ns to [\d.]+ms after the first sample", text(b, "#detail")) and b.tell(
+            "!document.querySelector('.span').hidden"), text(b, "#detail"))
+    b.mouse("mouseReleased", box[0] + box[2] * 0.4, box[1] + 30, button="left")
+    b.wait("location.pathname.endsWith('flamegraph')", 5)
+    ready(b)
+    tap.ok("and makes it a filter", {"load", "wait"} <= set(boxes(b)) and
+           "work" not in boxes(b) and at(b, "tf").startswith(
+               "end_timestamp_ns=1700000000000000000ns:"), at(b, "tf"), boxes(b))
+    b.write("u")
+    b.wait("!!document.querySelector('.timeline')", 5)
+    ready(b)
+    columns = b.tell("view.n")
+    for _ in range(columns + 1):
+        b.key("ArrowRight")
+    b.key("Enter")
+    b.wait("location.pathname.endsWith('flamegraph')", 5)
+    ready(b)
+    tap.ok("by keys as well", "work" in boxes(b) and "load" not in boxes(b),
+           at(b, "tf"), boxes(b))
+    calm(b, "timeline")
+    t.close()
+
+
 def test_folded(b, folder):
     """Recursion as one box, and enlarged as such."""
     with open(os.path.join(folder, "calls"), "w", encoding="ascii") as file:
@@ -624,6 +696,7 @@ def main():
             test_reader(b, s)
             test_types(b, folder)
             test_deeper(b, folder)
+            test_timeline(b, s, folder)
             test_folded(b, folder)
             test_commands(b, s, folder)
             test_completion(b)

@@ -186,8 +186,9 @@ static enum cpprof_status
 send_ui(struct cpprof__web_call *call, const char *name)
 {
     static const char *const pages[] = {
-        "flamegraph", "sandwich", "inverted", "top",    "tree", "graph",
-        "source",     "disasm",   "peek",     "traces", "tags", NULL};
+        "flamegraph", "sandwich", "inverted", "top",    "tree",
+        "graph",      "timeline", "source",   "disasm", "peek",
+        "traces",     "tags",     NULL};
     static const char *const old[] = {"", "flamegraph2", "flamegraphold", NULL};
 
     if (strncmp(name, "api/", 4) == 0)

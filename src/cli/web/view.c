@@ -57,6 +57,7 @@ static const struct view {
     {"boxes", {cpprof__boxes_view, CPPROF__STREAM}},
     {"table", {cpprof__table_view, CPPROF__STREAM}},
     {"labels", {cpprof__tags, CPPROF__STREAM}},
+    {"times", {cpprof__times_view, CPPROF__STREAM}},
     {"profile", {cpprof__profile_view, CPPROF__STREAM}},
     {"listing", {cpprof__weblist, CPPROF__TEXT}},
 };

@@ -6,7 +6,7 @@ const main = $('main'), search = $('q');
 const VIEWS = [['flamegraph', 'Flame'], ['sandwich', 'Sandwich'],
   ['inverted', 'Inverted'], ['top', 'Top'], ['tree', 'Tree'],
   ['graph', 'Graph'], ['source', 'Source'], ['peek', 'Peek'],
-  ['traces', 'Traces'], ['tags', 'Tags']];
+  ['traces', 'Traces'], ['tags', 'Tags'], ['timeline', 'Timeline']];
 let view = null; // what is shown: {element, search, key, selectedName, ...}
 let noted = '';   // what the server says of the filters
 let round = 0;   // of render(): a later one wins
@@ -37,9 +37,11 @@ const CHIPS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'ti', 'ts', 'th',
 const settingOf = name => state.start.parameters[name] || name;
 
 function showBar() {
-  $('views').replaceChildren(...VIEWS.map(([name, label], k) => {
+  const views = state.profile.keys.includes(TIME_LABEL) ? VIEWS :
+    VIEWS.slice(0, -1);
+  $('views').replaceChildren(...views.map(([name, label], k) => {
     const link = make('a', {href: address(name, {}), title: 'key ' +
-      (k + 1) % 10}, label);
+      (k < 10 ? (k + 1) % 10 : 'T')}, label);
     if (name === state.view) link.setAttribute('aria-current', 'page');
     link.onclick = event => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -288,6 +290,18 @@ async function showTags(mine) {
   if (mine === round) put(tagsView(data));
 }
 
+async function showTimeline(mine) {
+  const data = await ask('times', {}, 'view');
+  if (mine !== round) return;
+  if (!data.rows.length) {
+    put(note('No sample has a time: that is the label ' + TIME_LABEL + '.'));
+    return;
+  }
+  const made = new Timeline(data, {tell});
+  put(made.element, made);
+  made.table.focus({preventScroll: true});
+}
+
 // Peek and source are of functions that are looked for.
 async function showSymbol(mine, make_) {
   const symbol = param('sym') || param('p') || effective('f');
@@ -319,7 +333,7 @@ const shows = {
   flamegraph: mine => showFlame(mine, param('inv') === 't'),
   inverted: mine => showFlame(mine, true),
   sandwich: showSandwich, top: showTop, tree: showTree, tags: showTags,
-  graph: showGraph,
+  graph: showGraph, timeline: showTimeline,
   source: mine => showSymbol(mine, sourceView),
   disasm: mine => showSymbol(mine, symbol => textView('disasm', {sym: symbol})),
   peek: mine => showSymbol(mine, symbol => textView('peek', {sym: symbol})),
@@ -389,7 +403,7 @@ addEventListener('pointerdown', event => {
 const KEYS = [['/', 'search; Enter with focus=... sets a filter'],
   ['n N', 'next match, the one before'], ['arrows', 'move'],
   ['Enter', 'enlarge a box; open a row'], ['Backspace', 'one box out'],
-  ['Escape', 'nothing selected, all boxes'], ['1 ... 9 0', 'the views'],
+  ['Escape', 'nothing selected, all boxes'], ['1 ... 9 0 T', 'the views'],
   ['s a p x', 'of what is selected: sandwich, source, peek, graph'],
   ['F I H W', 'focus, ignore, hide, show from'], ['u', 'undo: back'],
   ['c C', 'copy the name; the stack'], ['m', 'menu, as the right button'],
@@ -430,6 +444,7 @@ function theme(name) {
   const dark = name ? name === 'dark' : !isDark();
   document.documentElement.classList.toggle('dark', dark);
   charts().forEach(c => { c.colors.clear(); c.draw(); });
+  if (view && view.lane) view.draw();
   try { if (!name) localStorage.setItem('cpprof-theme', dark ? 'dark' : 'light'); }
   catch (e) { /* not allowed here */ }
 }
@@ -483,7 +498,7 @@ const plain = {
   r: () => go(state.view, {rec: param('rec') ? '' : 't'}, true),
   f: () => plain.o(), b: () => go(state.view, {so: param('so') ? '' : 'n'}, true),
   n: () => nextMatch(1), N: () => nextMatch(-1),
-  C: () => copy(stackText()),
+  C: () => copy(stackText()), T: () => go('timeline', {}),
 };
 document.addEventListener('keydown', event => {
   const key = event.key, inMenu = !$('menu').hidden;
@@ -515,7 +530,7 @@ document.addEventListener('keydown', event => {
     (view && view.flame);
   if (key === 'Tab' && view && view.next) view.next(event.shiftKey ? -1 : 1);
   else if (chart && chart.key(key)) { /* it moved */ }
-  else if (!chart && view && view.key && view.key(key)) { /* it moved */ }
+  else if (!chart && view && view.key && view.key(key, event.shiftKey)) { /* it moved */ }
   else if (/^\d$/.test(key) && VIEWS[(+key + 9) % 10])
     go(VIEWS[(+key + 9) % 10][0], {});
   else if (plain[key]) plain[key]();

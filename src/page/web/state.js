@@ -119,7 +119,8 @@ const word = text => /^[\w@%+=:,./-]+$/.test(text) ? text :
 
 const FORMATS = {flamegraph: 'flamegraph', sandwich: 'peek', inverted: 'top',
   top: 'top', tree: 'tree', graph: 'svg', source: 'weblist', disasm: 'disasm',
-  peek: 'peek', traces: 'traces', tags: 'tags'};
+  peek: 'peek', traces: 'traces', tags: 'tags',
+  timeline: 'tags'};
 const SEARCHES = ['peek', 'weblist', 'disasm'];
 
 function commandLine() {
