@@ -13,6 +13,7 @@
 #include "collect/runtime/next.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -346,7 +347,7 @@ is_late(void)
 bool
 cpprof__own_is_late(void)
 {
-    static uint32_t late; /* 1: no, 2: yes */
+    static uint32_t late CPPROF__AT_START; /* 1: no, 2: yes */
 
     if (!load_acquire(&late))
         store_release(&late, is_late() ? 2u : 1u);

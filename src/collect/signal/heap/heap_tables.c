@@ -13,6 +13,8 @@
  */
 #include "collect/signal/heap/heap_tables.h"
 
+#include "arch/place.h"
+
 /* Each part begins on a page of its own. */
 #define HEAD_BYTES 4096
 _Static_assert(sizeof(struct cpprof__heap_head) <= HEAD_BYTES, "one page");
@@ -23,7 +25,7 @@ _Static_assert(sizeof(struct cpprof__heap_block) == 32, "two to a cache line");
 #define BUCKETS_BYTES                                                          \
     ((size_t)CPPROF__HEAP_BUCKETS * sizeof(struct cpprof__heap_bucket))
 
-struct cpprof__heap cpprof__heap;
+struct cpprof__heap cpprof__heap CPPROF__AT_START;
 uint32_t cpprof__wants_labels;
 
 size_t
