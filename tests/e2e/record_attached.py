@@ -175,6 +175,21 @@ def records_until(number):
         t.same("%s: and the process runs on" % name, h.end()[0], 0)
 
 
+def records_idle():
+    idle = subprocess.Popen(["sleep", "1000"])
+    time.sleep(0.2)
+    status, words = record(["-p", str(idle.pid), "-duration", "0.5", "-o",
+                            "i.pb.gz"])
+    t.same("a process that sleeps has no CPU profile: status 2", status, 2)
+    t.matches("and the line says so", "^cpprof: i.pb.gz: not written: sleep "
+              "used no CPU time meanwhile; where it waits: -t wall$", words)
+    status, words = record(["-p", str(idle.pid), "-t", "wall", "-duration",
+                            "0.5", "-o", "i.pb.gz"])
+    t.ok("but one of wall time", status == 0, words)
+    idle.kill()
+    idle.wait()
+
+
 def records_two():
     with Host("spin") as a, Host("spin") as b:
         status, words = record(["-p", "%d,%d" % (a.pid, b.pid), "-one",
@@ -402,6 +417,7 @@ def main():
         records_kinds()
         records_until(signal.SIGINT)
         records_until(signal.SIGTERM)
+        records_idle()
         records_two()
         records_name()
         recorder_is_killed()

@@ -369,6 +369,7 @@ record(struct attached *a)
         detach(a, &a->processes[i]);
     cpprof__record_child_ended(a->folder);
     a->options->command = command;
+    a->options->is_attached = true;
     is_written = cpprof__record_write(a->options, a->folder,
                                       a->processes[0].pid, &parts);
     cpprof__record_ended_free(&parts);

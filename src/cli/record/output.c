@@ -287,7 +287,13 @@ write_main(struct output *out, size_t main_image)
         cpprof_recording_heap_at(out->recording, main_image);
 
     out->failed = true;
-    if (main_image == NO_IMAGE && out->kind == CPPROF__RECORD_CPU) {
+    if (main_image == NO_IMAGE && out->kind == CPPROF__RECORD_CPU &&
+        out->options->is_attached) {
+        cpprof__cli_fail(
+            "%s: not written: %s used no CPU time meanwhile; where "
+            "it waits: -t wall",
+            out->path, out->options->command[0]);
+    } else if (main_image == NO_IMAGE && out->kind == CPPROF__RECORD_CPU) {
         cpprof__cli_fail("%s: not written: no samples of %s, which used no "
                          "CPU time or did not load libcpprof.so",
                          out->path, out->options->command[0]);

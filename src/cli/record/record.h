@@ -45,6 +45,7 @@ struct cpprof__record_options {
     char **command;         /* NULL-terminated */
     const char *pids;       /* processes that run already; NULL: the command */
     const char *process_name; /* all of this name, likewise */
+    bool is_attached;         /* either of the two */
     bool force;               /* also those with a seccomp filter */
 
     /* These are for the list of what is still in use at the end. */
