@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #define TEXT_(x) #x
@@ -80,17 +81,39 @@ _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
 /* libc's own signals: whoever blocks them stops setuid() of the program. */
 #define OWN_SIGNALS (1ull << 31 | 1ull << 32)
 
-GUEST_CODE static void
-set_mask(const uint64_t *mask, uint64_t *before)
+GUEST_CODE static long
+kernel(long number, const void *first, const void *second, long third,
+       long fourth)
 {
-    register long n_bytes __asm__("r10") = sizeof *mask;
+    register long r10 __asm__("r10") = fourth;
     long result;
 
     __asm__ volatile("syscall"
                      : "=a"(result)
-                     : "a"((long)SYS_rt_sigprocmask), "D"((long)SIG_SETMASK),
-                       "S"(mask), "d"(before), "r"(n_bytes)
+                     : "a"(number), "D"(first), "S"(second), "d"(third),
+                       "r"(r10)
                      : "rcx", "r11", "memory");
+    return result;
+}
+
+GUEST_CODE static void
+set_mask(const uint64_t *mask, uint64_t *before)
+{
+    kernel(SYS_rt_sigprocmask, (void *)SIG_SETMASK, mask, (long)before,
+           sizeof *mask);
+}
+
+/* The area was made so that one system call suffices while the thread is held.
+ * From now on code is no data. */
+GUEST_CODE static void
+protect(void)
+{
+    const char *area = __start_cpprof_guest;
+
+    kernel(SYS_mprotect, area, (void *)GUEST_CODE_BYTES, PROT_READ | PROT_EXEC,
+           0);
+    kernel(SYS_mprotect, area + GUEST_CODE_BYTES,
+           (void *)(GUEST_BYTES - GUEST_CODE_BYTES), PROT_READ | PROT_WRITE, 0);
 }
 
 GUEST_CODE static void
@@ -142,6 +165,7 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
     int *at, kept;
 
     set_mask(&all, &before);
+    protect();
     at = g->errno_location();
     kept = *at;
     g->result = g->pthread_create(&thread, NULL, run, g);

@@ -6,7 +6,7 @@
  *    says that it may hold what pthread_create() needs (stack.c), it is not let
  *    go to be tried again, as a thread that only allocates is seldom seen
  *    elsewhere: it comes by itself.
- * 2. If this process has no area yet (guest.h), make one: two system calls.
+ * 2. If this process has no area yet (guest.h), make one: a system call.
  * 3. Safe: the thread goes on at the entry of a seat. Unsafe: the return
  *    address of the outermost unsafe frame becomes that entry, and the thread
  *    goes on where it was. It is no longer ours in either case.
@@ -165,11 +165,10 @@ make_area(struct attempt *a, struct cpprof__held *held)
 {
     const uint64_t map[6] = {0,
                              GUEST_BYTES,
-                             PROT_READ | PROT_WRITE,
+                             PROT_READ | PROT_WRITE | PROT_EXEC,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                              (uint64_t)-1,
                              0};
-    uint64_t protect[6] = {0, GUEST_CODE_BYTES, PROT_READ | PROT_EXEC};
     const char *why = cpprof__hold_prepare(held, a->target);
     long area;
 
@@ -177,12 +176,10 @@ make_area(struct attempt *a, struct cpprof__held *held)
         return why;
     area = cpprof__hold_syscall(held, a->target, SYS_mmap, map);
     if (area < 0 && area > -4096)
-        return "the process cannot map memory";
-    protect[0] = (uint64_t)area;
-    if (!cpprof__target_write(held->pid, (uint64_t)area, __start_cpprof_guest,
-                              code_bytes()) ||
-        cpprof__hold_syscall(held, a->target, SYS_mprotect, protect))
         return "the process cannot map memory for code";
+    if (!cpprof__target_write(held->pid, (uint64_t)area, __start_cpprof_guest,
+                              code_bytes()))
+        return "memory of the process cannot be written";
     a->area = (uint64_t)area;
     a->seat = 0;
     a->guest->turn = 1;
