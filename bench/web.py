@@ -10,8 +10,11 @@ of the server, and of ours also the largest of its children's. Figures are
 medians. pprof needs minutes and 16 GB for 200 000 samples, so it is asked for
 them only with WEB_PEER=1, and never for the 2 000 000 of the largest profile.
 The time to the first picture is Chromium's, where it is there; it is not asked for a
-page of pprof that has hundreds of megabytes.
+page of pprof that has hundreds of megabytes. $SPEEDSCOPE may name the folder of an
+unpacked release of speedscope, with its index.html; then that opens the same files,
+but for the largest, which it cannot.
 """
+import base64
 import json
 import os
 import re
@@ -91,30 +94,82 @@ def visit(words, page, rest):
     return figures
 
 
+def cpu_below(pid):
+    """CPU seconds of a process that runs and of all below it."""
+    parents, ticks = {}, {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name) as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        parents[int(name)] = int(fields[1])
+        ticks[int(name)] = int(fields[11]) + int(fields[12])
+    found, n = {pid}, 0
+    while n < len(found):
+        n = len(found)
+        found |= {p for p, parent in parents.items() if parent in found}
+    return sum(ticks.get(p, 0) for p in found) / TICK
+
+
 def first_picture(words, page, is_there):
-    """Seconds from the start of the server to a picture; and what Chromium
-    alone takes for a tab with an empty page."""
+    """Seconds from the start of the server to a picture, and for a tab with an
+    empty page; then the same of Chromium's CPU time."""
     chromium = shutil.which("chromium")
     if not chromium:
-        return None, None
+        return [None] * 4
     home = tempfile.mkdtemp()
     browser = Browser(chromium, home)
     warm = os.path.join(home, "warm.html")
     with open(warm, "w", encoding="ascii") as file:
         file.write("<!doctype html><canvas></canvas>")
     browser.open(warm)  # or its own start is measured, too
-    begin = time.monotonic()
+    time.sleep(1)
+    begin, cpu = time.monotonic(), cpu_below(browser.process.pid)
     browser.open(warm)
     browser.wait("!!document.querySelector('canvas')", 60)
     empty = time.monotonic() - begin
+    time.sleep(0.5)
+    empty_cpu = cpu_below(browser.process.pid) - cpu
     server = Server(words)
+    cpu += empty_cpu
     try:
         server.get(page)
         browser.open(server.url + page)
-        return (time.monotonic() - server.begin if
-                browser.wait(is_there, 60) else None), empty
+        seconds = browser.wait(is_there, 60) and \
+            time.monotonic() - server.begin
+        time.sleep(0.5)
+        return [seconds or None, empty,
+                cpu_below(browser.process.pid) - cpu, empty_cpu]
     finally:
         server.close()
+        browser.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def speedscope(folder, path):
+    """Seconds until speedscope has drawn a file, which it gets as its command
+    gives it: as a script."""
+    chromium = shutil.which("chromium")
+    if not chromium:
+        return None
+    home = tempfile.mkdtemp()
+    script = os.path.join(home, "profile.js")
+    browser = Browser(chromium, home)
+    warm = os.path.join(home, "warm.html")
+    with open(warm, "w", encoding="ascii") as file:
+        file.write("<!doctype html><canvas></canvas>")
+    browser.open(warm)
+    begin = time.monotonic()
+    with open(path, "rb") as file, open(script, "w", encoding="ascii") as to:
+        to.write("speedscope.loadFileFromBase64('profile.pb.gz', '%s')" %
+                 base64.b64encode(file.read()).decode())
+    try:
+        browser.open(os.path.join(folder, "index.html") +
+                     "#localProfilePath=" + script)
+        return time.monotonic() - begin if browser.wait(
+            "document.querySelectorAll('canvas').length > 1", 120) else None
+    finally:
         browser.close()
         shutil.rmtree(home, ignore_errors=True)
 
@@ -187,14 +242,15 @@ def row(label, words, page, rest, rounds, is_there):
     runs = [visit(words, page, rest) for _ in range(rounds)]
     middle = [statistics.median(run[i] for run in runs)
               for i in range(len(runs[0]))]
-    pictures = [(None, None)]
+    pictures = [[None] * 4]
     if middle[0] < LARGEST_IN_BROWSER / 1e6:
         pictures = [first_picture(words, page[0], is_there)
                     for _ in range(rounds)]
     seconds = [statistics.median(p[i] for p in pictures)
-               if all(p[i] for p in pictures) else None for i in range(2)]
-    print("%-20s %8.2f %8.2f %8.0f %8s %8s %s" % (
-        label, *middle[:3], *("%.2f" % s if s else "-" for s in seconds), " ".join("%8.3f" % v for v in middle[3:])), flush=True)
+               if all(p[i] for p in pictures) else None for i in range(4)]
+    print("%-20s %8.2f %8.2f %8.0f %8s %8s %8s %8s %s" % (
+        label, *middle[:3], *("%.2f" % s if s else "-" for s in seconds),
+        " ".join("%8.3f" % v for v in middle[3:])), flush=True)
 
 
 def main():
@@ -202,8 +258,8 @@ def main():
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     paths = make_profiles(maker, os.path.join(build, "bench-data"), {
         name: ["--preset", name] for name in ("small", "medium", "large")})
-    print("%-20s %8s %8s %8s %8s %8s %8s %8s %8s %8s" % (
-        "", "MB sent", "CPU s", "peak MB", "picture", "empty", "top", "filter",
+    print("%-20s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s" % (
+        "", "MB sent", "CPU s", "peak MB", "picture", "empty", "its CPU", "empty", "top", "filter",
         "enlarge", "again"))
     for name, path in paths.items():
         ours = [os.path.join(build, "cpprof"), "-http=localhost:PORT",
@@ -220,6 +276,10 @@ def main():
             "window.cpprof && cpprof.shown().length > 1")
         if name != "large":
             drawing(ours)
+        if os.environ.get("SPEEDSCOPE") and name != "large":
+            seconds = speedscope(os.environ["SPEEDSCOPE"], path)
+            print("%-20s %8s %8s %8s %8s" % ("speedscope " + name, "", "", "",
+                  "%.2f" % seconds if seconds else "-"), flush=True)
         if go_pprof() and (name == "small" or
                            (name == "medium" and os.environ.get("WEB_PEER"))):
             row("go pprof " + name, [
@@ -229,8 +289,8 @@ def main():
                 "document.querySelectorAll('#flame-chart *, #stack-chart *, "
                 "svg *').length > 1")
     print("picture: seconds from the start of the server to boxes in Chromium, "
-          "which\nruns already; empty: of these, a tab with an empty page; the last columns: CPU\n"
-          "seconds of the server for one more view")
+          "which\nruns already; its CPU: Chromium's; empty: of a tab with an empty page;\nthe "
+          "last columns: CPU seconds of the server for one more view")
 
 
 if __name__ == "__main__":
