@@ -3,7 +3,7 @@
 
 Prints how far it is every ten seconds, every program that fails as it does,
 then what is wrong with those, and one line of counts. Appends
-"LABEL passed failed skipped seconds" to RESULTS.
+"LABEL passed failed skipped seconds CPU-seconds passed-again" to RESULTS.
 
 A TAP program counts once for each of its lines, any other once. A program that
 ended badly counts as at least one failure whatever its lines say, and so does
@@ -22,6 +22,7 @@ fails in a suite that does not sample.
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -181,12 +182,14 @@ def main(label, folder, suite, jobs, results):
         status = 0
     counts = count(tests, status)
     seconds = time.monotonic() - started
-    print("%-6s %5d passed, %d failed, %d skipped in %d s   (%s)"
-          % ((label,) + counts + (seconds, log_of(folder, suite)[:-4] + "txt")),
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = used.ru_utime + used.ru_stime
+    print("%-6s %5d passed, %d failed, %d skipped in %d s, %d s of CPU   (%s)"
+          % ((label,) + counts + (seconds, cpu, log_of(folder, suite)[:-4] + "txt")),
           flush=True)
     with open(results, "a", encoding="utf-8") as out:
-        out.write("%s %d %d %d %d %d\n"
-                  % ((label,) + counts + (seconds, again)))
+        out.write("%s %d %d %d %d %d %d\n"
+                  % ((label,) + counts + (seconds, cpu, again)))
     return 0
 
 
