@@ -298,6 +298,7 @@ cpprof__environment_start_child(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
+    cpprof__environment_end_in_child();
     if (!is_on)
         return;
     is_child = is_descendant = true;

@@ -147,6 +147,9 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
                               bool is_descendant, struct cpprof_error *error);
 void
 cpprof__environment_end_start_child(void);
+/* In every child, before that. */
+void
+cpprof__environment_end_in_child(void);
 /* Write them, or leave them to a recorder. To be called on a thread of ours. */
 enum cpprof_status
 cpprof__environment_end(struct cpprof_error *error);

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/recording/recorded.h"
+#include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/mirror.h"
@@ -45,6 +46,7 @@ static bool is_child;                       /* made by fork */
 static bool is_made;                        /* so, or by exec */
 static struct cpprof_heap *mappings;        /* followed with mmap=on */
 static uint64_t n_sampled_at_fork;
+static struct cpprof__own_lock end_lock;
 static uint32_t is_stopping; /* futex: nobody looks after the tables */
 
 static uint64_t
@@ -263,6 +265,12 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
 }
 
 void
+cpprof__environment_end_in_child(void)
+{
+    cpprof__own_lock_in_child(&end_lock);
+}
+
+void
 cpprof__environment_end_start_child(void)
 {
     if (!started_pid)
@@ -296,17 +304,32 @@ cpprof__environment_end_recorded(bool with_timeout)
         cpprof__recorded_end(with_timeout);
 }
 
-enum cpprof_status
-cpprof__environment_end(struct cpprof_error *error)
+static enum cpprof_status
+end_locked(struct cpprof_error *error)
 {
+    enum cpprof_status status;
+
     if (!cpprof__environment_end_is_due())
         return CPPROF_OK;
     if (*environment->directory) {
         cpprof__recorded_end(false);
         return CPPROF_OK;
     }
+    status = write_ends(error);
     started_pid = 0;
-    return write_ends(error);
+    return status;
+}
+
+/* A process may end while it is detached: then the one waits for the other. */
+enum cpprof_status
+cpprof__environment_end(struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    cpprof__own_lock_take(&end_lock);
+    status = end_locked(error);
+    cpprof__own_lock_give(&end_lock);
+    return status;
 }
 
 enum cpprof_status
