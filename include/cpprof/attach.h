@@ -4,6 +4,8 @@
  * process load this library and call these, each on a thread that was made for
  * the call; a program that loads the library by dlopen() may do the same.
  *
+ *     char message[256];
+ *
  *     cpprof_attach("cpu,heap,out=%k.pb.gz", message, sizeof message);
  *     ...
  *     cpprof_detach(message, sizeof message);
