@@ -43,6 +43,22 @@
 #include <time.h>
 #include <unistd.h>
 
+bool
+cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n)
+{
+    struct iovec local = {to, n}, remote = {(void *)(uintptr_t)from, n};
+
+    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
+}
+
+bool
+cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n)
+{
+    struct iovec local = {(void *)from, n}, remote = {(void *)(uintptr_t)to, n};
+
+    return process_vm_writev(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
+}
+
 #if defined __x86_64__ && defined __LP64__
 
 /* A thread that sleeps or runs stops at once, unless the machine is busy. */
@@ -60,22 +76,6 @@
 #define ERESTART_RESTARTBLOCK 516
 
 #define SYSCALL_BYTES 2
-
-bool
-cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n)
-{
-    struct iovec local = {to, n}, remote = {(void *)(uintptr_t)from, n};
-
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
-}
-
-bool
-cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n)
-{
-    struct iovec local = {(void *)from, n}, remote = {(void *)(uintptr_t)to, n};
-
-    return process_vm_writev(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
-}
 
 /* ----------------------------------------------------------- stopping ---- */
 

@@ -575,8 +575,12 @@ cpprof__inject(const struct cpprof__target *target, const char *function,
 #else
 
 bool
-cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n)
+cpprof__inject(const struct cpprof__target *target, const char *function,
+               const char *argument, char message[CPPROF__REASON_BYTES],
+               struct cpprof__injected *how)
 {
+    snprintf(message, CPPROF__REASON_BYTES,
+             "attaching is not known on this processor yet");
     return false;
 }
 

@@ -18,6 +18,8 @@
 
 #include <string.h>
 
+#if defined __x86_64__ && defined __LP64__
+
 /* More frames than this are looked at as words. */
 #define FRAMES_MAX 2000
 
@@ -256,3 +258,5 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
     }
     return (struct cpprof__safety){0};
 }
+
+#endif
