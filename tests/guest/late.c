@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -46,15 +47,22 @@ be_late(void *words)
     return NULL;
 }
 
+/* The thread takes no signal that is meant for the host's. */
 __attribute__((constructor)) static void
 begin(void)
 {
+    sigset_t all, before;
     pthread_t thread;
+    int failed;
 
     if (!getenv("HOST_ATTACH"))
         return;
     pthread_barrier_init(&is_attached, NULL, 2);
-    if (pthread_create(&thread, NULL, be_late, getenv("HOST_ATTACH")))
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&thread, NULL, be_late, getenv("HOST_ATTACH"));
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
         return;
     pthread_barrier_wait(&is_attached);
     if (getenv("HOST_CYCLES"))
