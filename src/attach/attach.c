@@ -97,19 +97,23 @@ recorder_is_gone(void)
 
 /* ---- the end ---------------------------------------------------------- */
 
-static void
+/* False: some entries still lead to us, and from there to where they led. */
+static bool
 put_back(void)
 {
     const struct timespec pause = {0, LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + CPPROF__NS_PER_S;
+    bool done = !is_patched;
 
-    if (!is_patched)
-        return;
+    if (done)
+        return true;
     cpprof__heap_patched(false);
     cpprof__heap_our_malloc = malloc_before;
-    while (!cpprof__patch_restore() && cpprof__now_ns(CLOCK_MONOTONIC) < until)
-        syscall(SYS_nanosleep, &pause, NULL);
     is_patched = false;
+    while (!(done = cpprof__patch_restore()) &&
+           cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        syscall(SYS_nanosleep, &pause, NULL);
+    return done;
 }
 
 /* False: they have not ended in time. */
@@ -143,12 +147,17 @@ static enum cpprof_status
 end(struct cpprof_error *error)
 {
     enum cpprof_status status;
+    bool is_back;
 
     stop_watch();
     status = cpprof__environment_detach(error);
-    put_back();
+    is_back = put_back();
     cpprof__action_remove();
     is_attached = false;
+    if (!is_back && status == CPPROF_OK)
+        status = cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
+                              "not all entries could be put back: the process "
+                              "forks all the time, or is a child");
     if (wait_for_own_threads() || status != CPPROF_OK)
         return status;
     return cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
@@ -280,8 +289,8 @@ take_places(uint32_t kinds, struct cpprof_error *error)
     state = cpprof__patch_begin(&sanitized);
     if (state == CPPROF__PATCH_CANNOT)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "a child of a process that was profiled: not "
-                            "without its parent");
+                            "the process forks all the time, or is a child of "
+                            "one that was attached");
     if (state == CPPROF__PATCH_NOT_NEEDED)
         return check_use(error);
     if (parts & CPPROF__PATCH_HEAP)
