@@ -405,6 +405,8 @@ def main():
     os.environ.pop("CPPROF", None)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        os.mkdir("run", 0o700)
+        os.environ["XDG_RUNTIME_DIR"] = os.path.join(folder, "run")
         why = may_attach()
         if why:
             t.skip("attach", why)
