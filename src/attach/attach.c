@@ -64,8 +64,9 @@ static bool is_alone; /* no thread of ours was there before */
 static unsigned parts;
 static uintptr_t malloc_before; /* cpprof__heap_our_malloc */
 
-static const char *directory; /* the recorder's, or NULL */
-static bool is_held;          /* it holds a lock on that (flock) */
+/* The recorder's, on which it holds a lock (flock) for as long as it lives; or
+ * NULL. */
+static const char *directory;
 
 static struct cpprof__periodic watch;
 static bool has_watch;
@@ -73,26 +74,20 @@ static uint32_t n_turns, look_again_at;
 
 /* ---- the recorder ----------------------------------------------------- */
 
-/* Nobody has a lock on the directory. */
-static bool
-is_free(void)
-{
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool is;
-
-    if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR;
-    is = !flock(fd, LOCK_EX | LOCK_NB);
-    close(fd);
-    return is;
-}
-
 static bool
 recorder_is_gone(void)
 {
+    bool is_free;
+    int fd;
+
     if (!directory)
         return false;
-    return is_held ? is_free() : access(directory, F_OK) && errno == ENOENT;
+    fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR;
+    is_free = !flock(fd, LOCK_EX | LOCK_NB);
+    close(fd);
+    return is_free;
 }
 
 /* ---- the end ---------------------------------------------------------- */
@@ -323,12 +318,14 @@ begin(const char *config, struct cpprof_error *error)
     status = cpprof__environment_attach_read(config, &kinds, &directory, error);
     if (status != CPPROF_OK)
         return status;
+    if (recorder_is_gone())
+        return cpprof__fail(error, CPPROF_SYSTEM, ENOENT,
+                            "nobody records in %s any more", directory);
     cpprof__use();
     if (!is_registered)
         is_registered = !pthread_atfork(NULL, NULL, in_child);
     wait_for_own_threads(); /* of a time before */
     is_alone = !cpprof__own_list_has_others();
-    is_held = directory && !is_free();
     status = take_places(kinds, error);
     if (status != CPPROF_OK)
         return status;

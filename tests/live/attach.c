@@ -529,6 +529,10 @@ test_recorder_is_killed(void)
     check_equal(count_tasks(), before.n_tasks,
                 "without its recorder a process cleans up by itself");
     check(look().handler == before.handler, "its handler too");
+    snprintf(command, sizeof command, "cpu,record=%s", path);
+    check_equal(attach(command, why, sizeof why), ENOENT,
+                "nothing is recorded for one that was killed before");
+    check_equal(count_tasks(), before.n_tasks, "nor begun");
     begin(to_file("cpu"));
     end();
     check(true, "and may be attached again");
