@@ -21,8 +21,8 @@ for rate in 0 -1 10001 99999999999999999999 x 1.5 "" " 5"; do
     refused "record: -F takes 1 to 10000 Hz, not \"$rate\"" \
         -F "$rate" -- touch ran
 done
-for seconds in 0 -1 x "" nan inf 1e99 1s; do
-    refused "record: -duration takes seconds, more than 0, not \"$seconds\"" \
+for seconds in 0 -1 x "" nan inf 1e99 s ms "1 s" 1ss 0s 10d; do
+    refused "record: -duration takes a time, more than 0, as 10s, 500ms or 2m, not \"$seconds\"" \
         --duration "$seconds" -- touch ran
 done
 refused 'record: -depth takes 1 to 1024 frames, not "1025"' \

@@ -226,7 +226,7 @@ check "nothing recorded: the old profile stays" same "$(cat cpu.pb.gz)" old
 
 # --- a time limit -----------------------------------------------------------
 rm -f ./*.gz go err
-"$cpprof" record -duration 0.5 -- \
+"$cpprof" record -duration 500ms -- \
     sh -c "i=0; until [ -e go ]; do i=\$((i + 1)); done; echo done; exit 5" \
     >out 2>err </dev/null &
 recorder=$!

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration S] -- CMD ARGS
- * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration S] -p PID
+ * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration T] -- CMD ARGS
+ * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration T] -p PID
  * cpprof leaks [-min BYTES] [-ignore RE] [-o FILE] -- CMD ARGS
  *
  * record runs a command with libcpprof.so preloaded and writes where its CPU
@@ -75,8 +75,9 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
     FLAG(BOOL, "one", o.one, NULL, NULL,
          "one profile of all processes, with the labels process,\n"
          "pid and, of CPU time, thread; no files beside FILE"),
-    FLAG(STRING, "duration", duration, " S", NULL,
-         "stop and write after S seconds; CMD runs on"),
+    FLAG(STRING, "duration", duration, " TIME", NULL,
+         "stop and write after 10s, 500ms, 2m, 1h or so many\n"
+         "seconds; CMD runs on"),
     FLAG(STRING, "p", o.pids, " PID", NULL,
          "no CMD, but processes that run already: they load the\n"
          "library, and leave it alone after Ctrl-C or -duration"),
@@ -203,17 +204,26 @@ parse_bytes(const char *flag, const char *text, int64_t *bytes)
     return true;
 }
 
+/* Seconds, or a number with one of these units. */
 static bool
 parse_duration(const char *text, double *seconds)
 {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
     char *end;
     double v = text ? strtod(text, &end) : 0;
+    size_t i = 0;
 
     if (!text)
         return true;
-    if (!*text || *end || !(v > 0) || !(v <= DURATION_MAX_S)) {
-        cpprof__cli_fail("record: -duration takes seconds, more than 0, not "
-                         "\"%s\"",
+    while (i < sizeof units / sizeof *units && strcmp(end, units[i].name))
+        i++;
+    v *= i < sizeof units / sizeof *units ? units[i].seconds : 0;
+    if (end == text || !(v > 0) || !(v <= DURATION_MAX_S)) {
+        cpprof__cli_fail("record: -duration takes a time, more than 0, as 10s, "
+                         "500ms or 2m, not \"%s\"",
                          text);
         return false;
     }
