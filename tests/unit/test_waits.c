@@ -5,8 +5,14 @@
 #include "heap_core_fixture.h"
 #include <cpprof/profiles.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct sums {
@@ -350,6 +356,93 @@ memory_of_threads_that_ended_is_used_again(void **state)
     cpprof_block_set_rate(0);
 }
 
+static volatile unsigned n_questions;
+
+/* The call that asks then returns anything but that there is no such thread. */
+static void
+count_question(int signo)
+{
+    (void)signo;
+    n_questions++;
+}
+
+/* Takes as many places as threads that stay, and tells how often it asked for
+ * one of them at most. */
+static void *
+ask_for_many(void *most)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    static struct cpprof__wait_self *taken[N_PLACES];
+    unsigned i;
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return NULL;
+    for (i = 0; i < N_PLACES; i++) {
+        unsigned before = n_questions, asked;
+
+        cpprof__wait_own = NULL;
+        taken[i] = cpprof__wait_self_take();
+        asked = n_questions - before;
+        *(unsigned *)most =
+            asked > *(unsigned *)most ? asked : *(unsigned *)most;
+    }
+    cpprof__wait_own = NULL;
+    for (i = 0; i < N_PLACES; i++)
+        if (taken[i])
+            taken[i]->tid = 0;
+    return most;
+}
+
+static void
+first_wait_beside_a_thousand_threads_asks_for_few(void **state)
+{
+    unsigned most = 0;
+    pthread_t thread;
+    void *is_done;
+
+    signal(SIGSYS, count_question);
+    assert_int_equal(pthread_create(&thread, NULL, ask_for_many, &most), 0);
+    pthread_join(thread, &is_done);
+    signal(SIGSYS, SIG_DFL);
+    if (!is_done)
+        skip();
+    assert_in_range(most, 1, 64);
+}
+
+static void *
+wait_and_say_so(void *number)
+{
+    wait_and_go(number);
+    cpprof__waits_thread_ended();
+    return NULL;
+}
+
+/* Though others are free. */
+static void
+memory_that_was_given_back_is_taken_first(void **state)
+{
+    pthread_t thread;
+    uintptr_t i;
+
+    cpprof_block_set_rate(1);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(
+            pthread_create(&thread, NULL, wait_and_say_so, (void *)i), 0);
+        pthread_join(thread, NULL);
+    }
+    cpprof_block_set_rate(0);
+    assert_int_not_equal(places[0], 0);
+    assert_int_equal(places[1], places[0]);
+    assert_int_equal(places[2], places[0]);
+}
+
 __attribute__((noinline)) static void
 wait_below(void)
 {
@@ -533,6 +626,10 @@ main(void)
             wait_that_was_left_ends_when_something_is_given_up, setup),
         cmocka_unit_test_setup(wait_that_was_left_ends_with_its_thread, setup),
         cmocka_unit_test_setup(memory_of_threads_that_ended_is_used_again,
+                               setup),
+        cmocka_unit_test_setup(
+            first_wait_beside_a_thousand_threads_asks_for_few, setup),
+        cmocka_unit_test_setup(memory_that_was_given_back_is_taken_first,
                                setup),
         cmocka_unit_test_setup(wait_in_a_handler_leaves_the_outer_one_alone,
                                setup),

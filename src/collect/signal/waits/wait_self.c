@@ -5,8 +5,9 @@
  * every thread, and of the little that a library may have that is loaded late.
  *
  * Places lie in chunks that are never given back. A place belongs to the thread
- * whose id is in it, until that ends. Who finds none that is free looks for one
- * whose thread is gone: it ended without a word, or stayed behind in a fork.
+ * whose id is in it, until that ends; the last one that was given back is taken
+ * first. Who finds none that is free looks for one whose thread is gone: it
+ * ended without a word, or stayed behind in a fork.
  */
 #include "collect/signal/waits/waits.h"
 
@@ -21,14 +22,17 @@
 #define PER_CHUNK  256u
 #define CHUNKS_MAX 256u
 
-/* A free place is looked for among so many; a full table has few. */
+/* A place is looked for among so many, so that who begins to wait does not ask
+ * for thousands of threads. There is a chunk more if none is found, so few are
+ * in use that could be had. */
 #define TRIES 64u
 
 __thread struct cpprof__wait_self *cpprof__wait_own;
 
 static struct cpprof__wait_self *chunks[CHUNKS_MAX] CPPROF__LARGE;
 static uint32_t n_places;
-static uint32_t next; /* where a free one may be */
+static uint32_t next;      /* where a free one may be */
+static uint32_t next_left; /* and one whose thread is gone */
 
 static int32_t
 call0(long number)
@@ -49,36 +53,25 @@ is_gone(int32_t tid)
            -ESRCH;
 }
 
+/* One that is free, or whose thread is gone if the kernel is asked. */
 static struct cpprof__wait_self *
-take_free(int32_t tid, uint32_t n)
+take_near(uint32_t *from, bool asks, int32_t tid, uint32_t n)
 {
-    uint32_t first = load_relaxed(&next), k;
+    uint32_t first = load_relaxed(from), k;
 
     for (k = 0; k < n && k < TRIES; k++) {
-        struct cpprof__wait_self *place = place_at((first + k) % n);
-        int32_t nobody = 0;
-
-        if (!load_relaxed(&place->tid) &&
-            cas_acq_rel(&place->tid, &nobody, tid)) {
-            store_relaxed(&next, (first + k + 1) % n);
-            return place;
-        }
-    }
-    return NULL;
-}
-
-static struct cpprof__wait_self *
-take_left(int32_t tid, uint32_t n)
-{
-    uint32_t i;
-
-    for (i = 0; i < n; i++) {
+        uint32_t i = (first + k) % n;
         struct cpprof__wait_self *place = place_at(i);
         int32_t owner = load_acquire(&place->tid);
 
-        if ((!owner || is_gone(owner)) && cas_acq_rel(&place->tid, &owner, tid))
+        if ((!owner || (asks && is_gone(owner))) &&
+            cas_acq_rel(&place->tid, &owner, tid)) {
+            place->number = i;
+            store_relaxed(from, i + 1);
             return place;
+        }
     }
+    store_relaxed(from, first + k);
     return NULL;
 }
 
@@ -111,9 +104,9 @@ take(int32_t tid)
 
     do {
         n = load_acquire(&n_places);
-        place = n ? take_free(tid, n) : NULL;
-        if (!place && n)
-            place = take_left(tid, n);
+        place = take_near(&next, false, tid, n);
+        if (!place)
+            place = take_near(&next_left, true, tid, n);
     } while (!place && grow(n));
     if (place)
         place->n = 0;
@@ -137,8 +130,10 @@ cpprof__wait_self_give(void)
     struct cpprof__wait_self *place = cpprof__wait_own;
 
     cpprof__wait_own = NULL;
-    if (place)
+    if (place) {
+        store_relaxed(&next, place->number);
         store_release(&place->tid, 0);
+    }
 }
 
 void

@@ -77,7 +77,8 @@ struct cpprof__wait_entry {
 struct cpprof__wait_self {
     uint32_t n; /* entries in use, the outermost first */
     uint32_t serial;
-    int32_t tid; /* whose waits these are; 0: nobody's */
+    int32_t tid;     /* whose waits these are; 0: nobody's */
+    uint32_t number; /* of its place among those of all threads */
     struct cpprof__wait_entry entries[CPPROF__WAITS_NESTED];
 } __attribute__((aligned(64)));
 
