@@ -131,6 +131,26 @@ effective_id(pid_t pid, const char *field)
     return effective;
 }
 
+/* What the process itself takes for its number, as in a container: the last of
+ * those that it has. */
+static pid_t
+inner_pid(pid_t pid)
+{
+    struct cpprof__buffer text = {0};
+    char value[256] = "";
+    const char *last;
+    long inner = 0;
+
+    cpprof__read_proc(&text, "/proc/%d/status", (int)pid);
+    if (text.data &&
+        cpprof__status_field((char *)text.data, "NSpid", value, sizeof value)) {
+        last = strrchr(value, '\t');
+        inner = strtol(last ? last : value, NULL, 10);
+    }
+    cpprof__buffer_free(&text);
+    return inner > 0 ? (pid_t)inner : pid;
+}
+
 /* Look at one. False after printing why it may not be attached to. */
 static bool
 look(struct attached *a, struct process *p, struct cpprof__target *target)
@@ -354,6 +374,7 @@ record(struct attached *a)
     char *command[] = {a->processes[0].name, NULL};
     bool is_written;
     sigset_t set;
+    pid_t first = inner_pid(a->processes[0].pid);
     size_t i;
 
     cpprof__record_take_signals();
@@ -370,8 +391,7 @@ record(struct attached *a)
     cpprof__record_child_ended(a->folder);
     a->options->command = command;
     a->options->is_attached = true;
-    is_written = cpprof__record_write(a->options, a->folder,
-                                      a->processes[0].pid, &parts);
+    is_written = cpprof__record_write(a->options, a->folder, first, &parts);
     cpprof__record_ended_free(&parts);
     return is_written;
 }
