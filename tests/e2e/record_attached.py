@@ -252,6 +252,31 @@ def reports_on_processes():
     with Host("spin") as h:
         t.has("top -p prints where a process is",
               report(["top", "-p", str(h.pid)]), "do_spin")
+    with Host("nanosleep") as h:
+        t.has("-p PID threads prints where its threads are",
+              report(["-p", str(h.pid), "threads"]), "do_nanosleep")
+        t.same("and it goes on", h.end()[0], 0)
+
+
+def records_in_a_pid_namespace():
+    """It takes itself for process 1 there."""
+    own = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run(own + ["true"], capture_output=True,
+                      check=False).returncode:
+        t.skip("another pid namespace", "none can be made")
+        return
+    with subprocess.Popen(own + [host, "spin"], stdout=subprocess.PIPE,
+                          text=True) as outer:
+        outer.stdout.readline()
+        with open("/proc/%d/task/%d/children" % (outer.pid, outer.pid),
+                  encoding="ascii") as f:
+            inner = f.read().strip()
+        status, words = record(["-p", inner, "-duration", "1s", "-o",
+                                "g.pb.gz"])
+        t.ok("another pid namespace: status 0", status == 0, words)
+        t.ok("and the profile has the name that was asked for",
+             os.path.exists("g.pb.gz"), words)
+        os.kill(int(inner), signal.SIGTERM)
 
 
 # ----------------------------------------------------------------- refusals
@@ -424,6 +449,7 @@ def main():
         records_name()
         recorder_is_killed()
         reports_on_processes()
+        records_in_a_pid_namespace()
         refusals()
         wrong_words()
         os.chdir("/")

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports on a process that runs: its CPU profile of some seconds, in a file
- * that is removed afterwards. */
+/*
+ * Reports on a process that runs: its CPU profile of some seconds, in a file
+ * that is removed afterwards. Of `-p PID threads`, where its threads are: a
+ * moment of wall time, stack by stack.
+ */
 #include "cli/record/record.h"
 
 #include "cli/commands.h"
@@ -13,6 +16,9 @@
 #include <unistd.h>
 
 #define SECONDS 5
+
+/* Of wall time: several looks at each thread. */
+#define MOMENT_S 0.1
 
 /* The processes in "-p PID" or "-p=PID" at argv[at], and how many words that
  * is; 0: it is something else. */
@@ -33,16 +39,16 @@ processes_at(int argc, char **argv, int at, const char **pids)
 }
 
 static bool
-record(const char *pids, const char *path)
+record(const char *pids, const char *path, unsigned kinds, double seconds)
 {
-    struct cpprof__record_options options = {.kinds = CPPROF__RECORD_CPU,
+    struct cpprof__record_options options = {.kinds = kinds,
                                              .symbolize = CPPROF_SYMBOLIZE_FULL,
                                              .debuginfod =
                                                  cpprof__debuginfod_default,
                                              .out = path,
                                              .pids = pids,
                                              .one = true,
-                                             .duration_s = SECONDS};
+                                             .duration_s = seconds};
 
     return cpprof__debuginfod_begin(options.debuginfod) &&
            cpprof__record_attached(&options);
@@ -67,6 +73,17 @@ report(int argc, char **argv, int at, int n, char *path,
     return status;
 }
 
+/* Where the threads are, and no more. */
+static int
+print_threads(const char *pids, char *path)
+{
+    char *words[] = {"traces", path, NULL};
+
+    return record(pids, path, CPPROF__RECORD_WALL, MOMENT_S)
+               ? cpprof__cli_report(2, words)
+               : CPPROF__EXIT_ERROR;
+}
+
 int
 cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
 {
@@ -85,7 +102,9 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
     if (fd < 0)
         return cpprof__cli_fail("%s: %s", path, strerror(errno));
     close(fd);
-    if (record(pids, path))
+    if (at + n + 1 == argc && !strcmp(argv[at + n], "threads"))
+        status = print_threads(pids, path);
+    else if (record(pids, path, CPPROF__RECORD_CPU, SECONDS))
         status = report(argc, argv, at, n, path, run);
     unlink(path);
     return status;
