@@ -583,6 +583,22 @@ def check_quick_exit():
     end_by("quick")
 
 
+def check_end_of_openssl():
+    """What is sent first at the end, when the program's OpenSSL has ended."""
+    if SANITIZER != "none":
+        return
+    library = os.path.join(os.path.dirname(os.path.abspath(PROGRAM)), "..",
+                           "..", "libcpprof.so")
+    words = "push=http://127.0.0.1:%d,push-interval=60" % closed_port()
+    done = subprocess.run(
+        [sys.executable, "-c", "import ssl; ssl.create_default_context()"],
+        env=dict(os.environ, LD_PRELOAD=library, CPPROF=words),
+        stderr=subprocess.PIPE, check=False)
+    TAP.ok("end: a program whose OpenSSL ended before ends as it does alone",
+           done.returncode == 0 and b"cpprof: push: " in done.stderr,
+           done.returncode, done.stderr)
+
+
 def check_end():
     with Server(["silence"] * 99) as server:
         ran = Ran(server.url, "interval=1", "work=1200", "stop", "again",
@@ -765,7 +781,8 @@ def runs(check):
 # The longest first.
 CHECKS = [check_bound, check_away, check_try_again, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
-          check_exit_at_once, check_quick_exit, check_end, check_push,
+          check_exit_at_once, check_quick_exit, check_end,
+          check_end_of_openssl, check_push,
           check_ingest, check_credentials, check_rotation_of_tokens,
           check_refused, check_manners, check_words]
 AT_ONCE = 5

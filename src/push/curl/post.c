@@ -43,7 +43,8 @@ OPENSSL_init_crypto(uint64_t options, const void *settings)
 /* OpenSSL's exit handler frees what a thread of ours may be using, for instance
  * while it reads its tables. So it gets none by us; where the program has begun
  * with it, at_exit is registered later, and runs before. It may be called
- * twice. */
+ * twice. False also where that handler has run: libcurl would begin with locks
+ * that are gone. */
 static bool
 start_once(void (*at_exit)(void))
 {
@@ -51,8 +52,8 @@ start_once(void (*at_exit)(void))
 
     if (started)
         return true;
-    if (OPENSSL_init_crypto)
-        OPENSSL_init_crypto(NO_ATEXIT, NULL);
+    if (OPENSSL_init_crypto && !OPENSSL_init_crypto(NO_ATEXIT, NULL))
+        return false;
     if (atexit(at_exit))
         return false;
     if (curl_global_init(CURL_GLOBAL_DEFAULT))
