@@ -67,7 +67,7 @@ map_copy(const char *path, size_t n, size_t *n_file)
 {
     struct stat st;
     char *p = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, CPPROF__RECORDED_OPEN);
 
     if (fd < 0)
         return NULL;
@@ -294,7 +294,7 @@ is_stopped(const char *directory)
     int fd;
 
     snprintf(path, sizeof path, "%s/control", directory);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(path, CPPROF__RECORDED_OPEN);
     if (fd < 0)
         return false;
     if (read(fd, &word, sizeof word) != sizeof word)
@@ -306,7 +306,7 @@ is_stopped(const char *directory)
 static bool
 read_head(const char *path, struct cpprof__spool_head *head)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, CPPROF__RECORDED_OPEN);
     bool is_read = fd >= 0 && read(fd, head, sizeof *head) == sizeof *head;
 
     if (fd >= 0)
@@ -632,7 +632,8 @@ write_control(const char *directory, int flags, const uint32_t *words,
     int fd;
 
     snprintf(path, sizeof path, "%s/control", directory);
-    fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0600);
+    fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags,
+              0600);
     if (fd < 0)
         return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", path,
                             strerror(errno));

@@ -142,7 +142,7 @@ set_pointers(struct loaded *l)
 static bool
 load(const char *path, struct loaded *l)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, CPPROF__RECORDED_OPEN);
     void *p;
 
     memset(l, 0, sizeof *l);
@@ -284,7 +284,7 @@ static bool
 is_over(const char *path)
 {
     struct cpprof__mirror_head head;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, CPPROF__RECORDED_OPEN);
     bool is_read = fd >= 0 && read(fd, &head, sizeof head) == sizeof head;
 
     if (fd >= 0)
