@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    8
+#define CPPROF__SYMBOLIZER_ABI    9
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -40,7 +40,14 @@ struct cpprof__fetcher {
     bool (*debug_file)(void *ctx, const char *build_id, char *path,
                        size_t n_path);
     void *ctx;
+    const char *proc; /* where pids are those of the profiles; NULL: /proc */
 };
+
+static inline const char *
+cpprof__proc_of(const struct cpprof__fetcher *fetcher)
+{
+    return fetcher->proc ? fetcher->proc : "/proc";
+}
 
 /* That of this process: `cpprof record` sets it before it writes profiles. */
 extern struct cpprof__fetcher cpprof__fetcher;

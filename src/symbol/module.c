@@ -59,16 +59,19 @@ is_named_by(const char *link, const char *path)
  * as a mapping.
  */
 static bool
-open_from_proc(struct cpprof__module *module, int pid, enum cpprof__elf_use use)
+open_from_proc(struct cpprof__module *module,
+               const struct cpprof__symbolizer_options *options,
+               enum cpprof__elf_use use)
 {
+    const char *proc = cpprof__proc_of(&options->fetcher);
     char path[128];
 
-    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    snprintf(path, sizeof path, "%s/%d/exe", proc, (int)options->pid);
     if ((*module->build_id || is_named_by(path, module->path)) &&
         cpprof__elf_open(&module->image, path, module->build_id, use))
         return true;
-    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", pid,
-             (unsigned long long)module->map_start,
+    snprintf(path, sizeof path, "%s/%d/map_files/%llx-%llx", proc,
+             (int)options->pid, (unsigned long long)module->map_start,
              (unsigned long long)module->map_limit);
     return *module->build_id &&
            cpprof__elf_open(&module->image, path, module->build_id, use);
@@ -76,14 +79,18 @@ open_from_proc(struct cpprof__module *module, int pid, enum cpprof__elf_use use)
 
 /* The file at its path, as the process sees the file system or as we do. */
 static bool
-open_from_path(struct cpprof__module *module, int pid, enum cpprof__elf_use use)
+open_from_path(struct cpprof__module *module,
+               const struct cpprof__symbolizer_options *options,
+               enum cpprof__elf_use use)
 {
     char path[4096 + 64];
 
     if (module->path[0] != '/')
         return false;
-    snprintf(path, sizeof path, "/proc/%d/root%s", pid, module->path);
-    if (pid != getpid() &&
+    snprintf(path, sizeof path, "%s/%d/root%s",
+             cpprof__proc_of(&options->fetcher), (int)options->pid,
+             module->path);
+    if ((options->fetcher.proc || options->pid != getpid()) &&
         cpprof__elf_open(&module->image, path, module->build_id, use))
         return true;
     return cpprof__elf_open(&module->image, module->path, module->build_id,
@@ -223,8 +230,8 @@ open_image(struct cpprof__module *module,
 
     if (strcmp(module->path, "[vdso]") == 0)
         return open_vdso(module);
-    return open_from_path(module, options->pid, use) ||
-           open_from_proc(module, options->pid, use);
+    return open_from_path(module, options, use) ||
+           open_from_proc(module, options, use);
 }
 
 static bool

@@ -22,9 +22,10 @@
 #define LOOK_EVERY_NS 50000000u
 
 void
-cpprof__perf_map_init(struct cpprof__perf_map *map, int pid)
+cpprof__perf_map_init(struct cpprof__perf_map *map, const char *proc, int pid)
 {
     memset(map, 0, sizeof *map);
+    map->proc = proc;
     map->pid = pid;
 }
 
@@ -39,14 +40,14 @@ cpprof__perf_map_free(struct cpprof__perf_map *map)
 /* The pid as the process itself sees it: the last one of "NSpid:" in
  * /proc/PID/status, the one of the innermost namespace. */
 static int
-pid_inside(int pid)
+pid_inside(const char *proc, int pid)
 {
     char path[64];
     char line[512];
     int inside = pid;
     FILE *file;
 
-    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    snprintf(path, sizeof path, "%s/%d/status", proc, pid);
     file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
         char *tab = strrchr(line, '\t');
@@ -60,7 +61,7 @@ pid_inside(int pid)
 }
 
 static bool
-is_trusted(const struct stat *file, int pid)
+is_trusted(const struct stat *file, const char *proc, int pid)
 {
     char path[64];
     struct stat process;
@@ -69,17 +70,17 @@ is_trusted(const struct stat *file, int pid)
         return false;
     if (file->st_uid == 0 || file->st_uid == geteuid())
         return true;
-    snprintf(path, sizeof path, "/proc/%d", pid);
+    snprintf(path, sizeof path, "%s/%d", proc, pid);
     return stat(path, &process) == 0 && process.st_uid == file->st_uid;
 }
 
 /* A descriptor and what fstat says, or -1. */
 static int
-open_trusted(const char *path, int pid, struct stat *info)
+open_trusted(const char *path, const char *proc, int pid, struct stat *info)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-    if (fd >= 0 && fstat(fd, info) == 0 && is_trusted(info, pid))
+    if (fd >= 0 && fstat(fd, info) == 0 && is_trusted(info, proc, pid))
         return fd;
     if (fd >= 0)
         close(fd);
@@ -87,19 +88,19 @@ open_trusted(const char *path, int pid, struct stat *info)
 }
 
 static int
-open_map(int pid, struct stat *info)
+open_map(const char *proc, int pid, struct stat *info)
 {
     char path[128];
     int fd;
 
     /* Where the process sees it, if it has a /tmp of its own. */
-    snprintf(path, sizeof path, "/proc/%d/root/tmp/perf-%d.map", pid,
-             pid_inside(pid));
-    fd = open_trusted(path, pid, info);
+    snprintf(path, sizeof path, "%s/%d/root/tmp/perf-%d.map", proc, pid,
+             pid_inside(proc, pid));
+    fd = open_trusted(path, proc, pid, info);
     if (fd >= 0)
         return fd;
     snprintf(path, sizeof path, "/tmp/perf-%d.map", pid);
-    return open_trusted(path, pid, info);
+    return open_trusted(path, proc, pid, info);
 }
 
 /* A hex number that a space ends; advances past both. */
@@ -193,7 +194,7 @@ refresh(struct cpprof__perf_map *map)
 
     if (before < map->next_look_ns)
         return;
-    fd = open_map(map->pid, &info);
+    fd = open_map(map->proc, map->pid, &info);
     if (fd >= 0 && !is_same(map, &info))
         load(map, fd, &info);
     if (fd >= 0)

@@ -19,6 +19,7 @@
 
 struct cpprof__perf_map {
     int pid;
+    const char *proc; /* where that is its pid */
     /* The file as it was when read. */
     struct cpprof__buffer text;
     struct cpprof__ranges ranges; /* value: index of symbols */
@@ -37,7 +38,7 @@ struct cpprof__perf_map {
 
 /* All else is zero. */
 void
-cpprof__perf_map_init(struct cpprof__perf_map *map, int pid);
+cpprof__perf_map_init(struct cpprof__perf_map *map, const char *proc, int pid);
 
 /*
  * The name of the code at pc, *n bytes, not terminated, alive until the next

@@ -44,7 +44,8 @@ make(const struct cpprof__symbolizer_options *options)
     s->options = *options;
     if (s->options.pid <= 0)
         s->options.pid = getpid();
-    cpprof__perf_map_init(&s->perf_map, s->options.pid);
+    cpprof__perf_map_init(&s->perf_map, cpprof__proc_of(&s->options.fetcher),
+                          s->options.pid);
     return s;
 }
 
@@ -284,7 +285,8 @@ turn_to(struct cpprof__symbolizer *s, int32_t pid)
     s->mappings.n = 0;
     s->options.pid = pid;
     cpprof__perf_map_free(&s->perf_map);
-    cpprof__perf_map_init(&s->perf_map, pid);
+    cpprof__perf_map_init(&s->perf_map, cpprof__proc_of(&s->options.fetcher),
+                          pid);
 }
 
 CPPROF_API extern const struct cpprof__symbolizer_ops cpprof__symbolizer;

@@ -437,7 +437,7 @@ take_options(struct work *w, const struct pprof_symbolize_options *options)
     w->lookup.functions_only = w->flags & PPROF_SYMBOLIZE_FAST;
     if (options->fetch)
         w->lookup.fetcher = (struct cpprof__fetcher){
-            fetch_debug_file, (void *)(uintptr_t)options};
+            fetch_debug_file, (void *)(uintptr_t)options, NULL};
 }
 
 static bool

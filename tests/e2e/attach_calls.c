@@ -38,7 +38,7 @@ call(pid_t pid, const char *library, bool is_attach,
     struct cpprof__target target;
     bool done;
 
-    if (!cpprof__attach_look(&target, pid, library, false, text)) {
+    if (!cpprof__attach_look(&target, pid, library, library, false, text)) {
         puts(text);
         exit(2);
     }

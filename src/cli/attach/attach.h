@@ -61,6 +61,11 @@ struct cpprof__images {
 bool
 cpprof__images_read(struct cpprof__images *images, pid_t pid, const char *maps,
                     size_t n_maps);
+/* The file of an image could not be opened; this one is taken if it begins with
+ * the bytes that are mapped. */
+bool
+cpprof__image_stand_in(struct cpprof__image *image, pid_t pid,
+                       const char *path);
 void
 cpprof__images_free(struct cpprof__images *images);
 
@@ -85,18 +90,20 @@ struct cpprof__target {
     char name[32];
     char library[PATH_MAX]; /* of libcpprof.so as the process sees it */
     bool is_loaded;         /* it is there already */
+    const struct cpprof__image *loaded; /* then its image */
     struct cpprof__buffer maps;
     struct cpprof__images images;
 };
 
 /*
- * Look at a process; library is the file to be loaded. Nothing in it is
- * touched. False: reason is one line that says why it cannot be attached to;
- * what does not speak of force is not helped by it.
+ * Look at a process; library is the file to be loaded, which is at seen_library
+ * for it. NULL: it is not looked for. Nothing in the process is touched. False:
+ * reason is one line that says why it cannot be attached to; what does not
+ * speak of force is not helped by it.
  */
 bool
 cpprof__attach_look(struct cpprof__target *target, pid_t pid,
-                    const char *library, bool force,
+                    const char *library, const char *seen_library, bool force,
                     char reason[CPPROF__REASON_BYTES]);
 void
 cpprof__attach_free(struct cpprof__target *target);

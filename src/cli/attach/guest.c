@@ -131,12 +131,12 @@ GUEST_CODE static void *
 run(void *arg)
 {
     struct cpprof__guest *g = arg;
-    void *library, *function = NULL;
+    void *library, *function = g->known;
     int result = -1;
 
     __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_RUNS, __ATOMIC_RELEASE);
     g->pthread_detach(g->pthread_self());
-    library = g->dlopen(g->library, RTLD_NOW);
+    library = function ? NULL : g->dlopen(g->library, RTLD_NOW);
     if (library)
         function = g->dlsym(library, g->function);
     if (!function)

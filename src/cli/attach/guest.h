@@ -62,6 +62,8 @@ struct cpprof__guest {
     char *(*dlerror)(void);
     int *(*errno_location)(void);
 
+    void *known; /* the function, of a library that is there; or NULL */
+
     char function[64];
     char message[960];
     char library[4096];

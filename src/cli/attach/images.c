@@ -453,6 +453,33 @@ cpprof__images_read(struct cpprof__images *images, pid_t pid, const char *maps,
     return done && find_unsafe(images);
 }
 
+/* The build id and all symbols are in the first segment. */
+bool
+cpprof__image_stand_in(struct cpprof__image *image, pid_t pid, const char *path)
+{
+    const Elf64_Ehdr *e;
+    const Elf64_Phdr *p;
+    void *mapped = NULL;
+    bool is_it;
+
+    map_file(image, open(path, O_RDONLY | O_CLOEXEC));
+    e = in_file(image, 0, sizeof *e);
+    p = e ? in_file(image, e->e_phoff, sizeof *p) : NULL;
+    is_it = p && p->p_type == PT_LOAD && !p->p_offset && p->p_filesz &&
+            p->p_filesz <= image->n && (mapped = malloc(p->p_filesz)) &&
+            cpprof__target_read(pid, image->lo, mapped, p->p_filesz) &&
+            !memcmp(mapped, image->data, p->p_filesz);
+    free(mapped);
+    if (is_it) {
+        place(image);
+    } else if (image->data) {
+        munmap((void *)image->data, image->n);
+        image->data = NULL;
+        image->n = 0;
+    }
+    return is_it;
+}
+
 void
 cpprof__images_free(struct cpprof__images *images)
 {

@@ -480,6 +480,9 @@ fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
     TAKE(dlerror, "dlerror");
     TAKE(errno_location, "__errno_location");
 #undef TAKE
+    /* Its path may be one of another root, or nothing may be there any more. */
+    if (t->loaded)
+        g->known = (void *)(uintptr_t)cpprof__image_symbol(t->loaded, function);
     g->has_argument = argument != NULL;
     return snprintf(g->function, sizeof g->function, "%s", function) <
                (int)sizeof g->function &&

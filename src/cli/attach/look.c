@@ -67,7 +67,7 @@ cpprof__status_field(const char *status, const char *name, char *value,
 struct look {
     struct cpprof__target *target;
     struct cpprof__buffer status;
-    const char *library;
+    const char *library, *seen_library;
     bool force;
     char *reason;
 };
@@ -282,6 +282,10 @@ look_at_images(struct look *look)
     for (i = 0; i < t->images.n && !t->is_loaded; i++)
         if (!strncmp(basename(t->images.at[i].path), "libcpprof.so", 12)) {
             t->is_loaded = true;
+            t->loaded = &t->images.at[i];
+            /* One that came with an earlier recording was removed after it. */
+            if (!t->loaded->data && look->library)
+                cpprof__image_stand_in(&t->images.at[i], t->pid, look->library);
             snprintf(t->library, sizeof t->library, "%s", t->images.at[i].path);
             if (!cpprof__image_symbol(&t->images.at[i], "cpprof_attach"))
                 return no(look, "has loaded %s, which cannot be attached to",
@@ -304,24 +308,28 @@ look_at_library(struct look *look)
 
     if (t->is_loaded || !look->library)
         return true;
-    snprintf(t->library, sizeof t->library, "%s", look->library);
-    snprintf(path, sizeof path, "/proc/%d/root%s", (int)t->pid, look->library);
+    snprintf(t->library, sizeof t->library, "%s", look->seen_library);
+    snprintf(path, sizeof path, "/proc/%d/root%s", (int)t->pid,
+             look->seen_library);
     if (stat(look->library, &here))
         return no(look, "%s: %s", look->library, strerror(errno));
     if (stat(path, &there) || there.st_ino != here.st_ino ||
         there.st_dev != here.st_dev)
         return no(look, "does not see %s: it is in another mount namespace",
-                  look->library);
+                  look->seen_library);
     return true;
 }
 
 bool
 cpprof__attach_look(struct cpprof__target *target, pid_t pid,
-                    const char *library, bool force,
+                    const char *library, const char *seen_library, bool force,
                     char reason[CPPROF__REASON_BYTES])
 {
-    struct look look = {
-        .target = target, .library = library, .force = force, .reason = reason};
+    struct look look = {.target = target,
+                        .library = library,
+                        .seen_library = seen_library,
+                        .force = force,
+                        .reason = reason};
     bool may;
 
     *target = (struct cpprof__target){.pid = pid};

@@ -16,10 +16,12 @@
 #include "cli/attach/attach.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
+#include "object/symbolizer.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +46,8 @@ struct attached {
     struct process processes[PROCESSES_MAX];
     size_t n;
     long uid, gid; /* of the first; -1: there is none yet */
+    ino_t pids;    /* the pid namespace of the first */
+    pid_t inside;  /* and its pid there */
     char *config;  /* what CPPROF would say */
 };
 
@@ -151,6 +155,19 @@ inner_pid(pid_t pid)
     return inner > 0 ? (pid_t)inner : pid;
 }
 
+/* Files of one folder are named by pids of one namespace. */
+static bool
+is_beside_first(const struct attached *a, const struct process *p)
+{
+    if (cpprof__record_pid_namespace(p->pid) == a->pids &&
+        cpprof__record_sees(p->pid, a->folder->path, a->folder->seen))
+        return true;
+    cpprof__cli_fail("%d (%s): is in another container than %d; record it "
+                     "apart",
+                     (int)p->pid, p->name, (int)a->processes[0].pid);
+    return false;
+}
+
 /* Look at one. False after printing why it may not be attached to. */
 static bool
 look(struct attached *a, struct process *p, struct cpprof__target *target)
@@ -159,12 +176,17 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
     long uid = effective_id(p->pid, "Uid");
 
     if (!cpprof__attach_look(target, p->pid, a->folder->library,
-                             a->options->force, reason)) {
+                             a->folder->seen_library, a->options->force,
+                             reason)) {
         cpprof__cli_fail("%d%s%s%s: %s", (int)p->pid, *target->name ? " (" : "",
                          target->name, *target->name ? ")" : "", reason);
         return false;
     }
     memcpy(p->name, target->name, sizeof p->name);
+    if (!is_beside_first(a, p)) {
+        cpprof__attach_free(target);
+        return false;
+    }
     if (a->uid >= 0 && uid != a->uid) {
         cpprof__cli_fail("%d (%s): belongs to another user than %d; record it "
                          "apart",
@@ -185,13 +207,19 @@ static bool
 share_folder(const struct attached *a)
 {
     char path[PATH_MAX + 16];
+    bool is_shared;
+    int control;
 
     if (a->uid < 0 || a->uid == (long)geteuid())
         return true;
     snprintf(path, sizeof path, "%s/control", a->folder->path);
-    if (!chown(a->folder->path, (uid_t)-1, (gid_t)a->gid) &&
-        !chmod(a->folder->path, CPPROF__RECORD_SHARED_MODE) &&
-        !chmod(path, 0644))
+    control = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    is_shared = control >= 0 && !fchmod(control, 0644) &&
+                !chown(a->folder->path, (uid_t)-1, (gid_t)a->gid) &&
+                !chmod(a->folder->path, CPPROF__RECORD_SHARED_MODE);
+    if (control >= 0)
+        close(control);
+    if (is_shared)
         return true;
     cpprof__cli_fail("record: %s: %s", a->folder->path, strerror(errno));
     return false;
@@ -236,8 +264,8 @@ detach(struct attached *a, struct process *p)
 
     if (!p->is_attached || kill(p->pid, 0))
         return;
-    if (!cpprof__attach_look(&target, p->pid, a->folder->library, true,
-                             message)) {
+    if (!cpprof__attach_look(&target, p->pid, a->folder->library,
+                             a->folder->seen_library, true, message)) {
         if (!kill(p->pid, 0))
             cpprof__cli_warn("%d (%s): not detached: %s", (int)p->pid, p->name,
                              message);
@@ -374,7 +402,6 @@ record(struct attached *a)
     char *command[] = {a->processes[0].name, NULL};
     bool is_written;
     sigset_t set;
-    pid_t first = inner_pid(a->processes[0].pid);
     size_t i;
 
     cpprof__record_take_signals();
@@ -391,9 +418,28 @@ record(struct attached *a)
     cpprof__record_child_ended(a->folder);
     a->options->command = command;
     a->options->is_attached = true;
-    is_written = cpprof__record_write(a->options, a->folder, first, &parts);
+    is_written = cpprof__record_write(a->options, a->folder, a->inside, &parts);
     cpprof__record_ended_free(&parts);
     return is_written;
+}
+
+/* In a container neither the library nor a folder of ours may be there. */
+static bool
+make_folder(struct attached *a)
+{
+    struct cpprof__record_folder *folder = a->folder;
+    pid_t first = a->processes[0].pid;
+
+    a->pids = cpprof__record_pid_namespace(first);
+    a->inside = inner_pid(first);
+    cpprof__fetcher.proc = cpprof__record_proc(first, a->inside);
+    if (!cpprof__record_folder_make(folder))
+        return false;
+    if (cpprof__record_sees(first, folder->path, folder->path) &&
+        cpprof__record_sees(first, folder->library, folder->library))
+        return true;
+    cpprof__record_folder_remove(folder);
+    return cpprof__record_folder_make_inside(folder, first);
 }
 
 bool
@@ -415,7 +461,7 @@ cpprof__record_attached(struct cpprof__record_options *options)
                          options->process_name ? options->process_name : "");
         return false;
     }
-    if (!cpprof__record_folder_make(&folder))
+    if (!make_folder(&a))
         return false;
     if (cpprof__record_config(options, &folder, &config)) {
         a.config = (char *)config.data;
@@ -433,6 +479,8 @@ cpprof__cli_doctor(int argc, char **argv)
 {
     char library[PATH_MAX], reason[CPPROF__REASON_BYTES];
     struct cpprof__target target;
+    const char *inside;
+    bool sees;
     char *end;
     long pid = argc == 2 ? strtol(argv[1], &end, 10) : 0;
 
@@ -448,7 +496,10 @@ cpprof__cli_doctor(int argc, char **argv)
         return cpprof__cli_fail("doctor takes the number of one process");
     if (!cpprof__record_library(library))
         return CPPROF__EXIT_ERROR;
-    if (!cpprof__attach_look(&target, (pid_t)pid, library, false, reason)) {
+    sees = cpprof__record_sees((pid_t)pid, library, library);
+    inside = sees ? NULL : cpprof__record_inside((pid_t)pid);
+    if (!cpprof__attach_look(&target, (pid_t)pid, inside ? NULL : library,
+                             library, false, reason)) {
         printf("%ld%s%s%s: %s\n", pid, *target.name ? " (" : "", target.name,
                *target.name ? ")" : "", reason);
         return 1;
@@ -456,8 +507,11 @@ cpprof__cli_doctor(int argc, char **argv)
     printf("%ld (%s): may be attached to: cpprof record -p %ld\n", pid,
            target.name, pid);
     printf("  libc     %s\n", target.images.libc->path);
-    printf("  library  %s%s\n", target.library,
-           target.is_loaded ? ", which it has loaded already" : "");
+    if (inside && !target.is_loaded)
+        printf("  library  a copy, in %s of its own root\n", inside);
+    else
+        printf("  library  %s%s\n", target.library,
+               target.is_loaded ? ", which it has loaded already" : "");
     cpprof__attach_free(&target);
     return CPPROF__EXIT_OK;
 }

@@ -91,7 +91,7 @@ cpprof__record_config(const struct cpprof__record_options *o,
                            o->wall_rate,  o->wall_rate};
     unsigned i;
 
-    cpprof__buffer_printf(text, "record=%s", folder->path);
+    cpprof__buffer_printf(text, "record=%s", folder->seen);
     for (i = 0; 1u << i < CPPROF__RECORD_END; i++) {
         if (!(o->kinds & 1u << i))
             continue;

@@ -142,7 +142,7 @@ is_private(const struct stat *st)
 }
 
 static void
-remove_if_left(const char *path)
+remove_if_left(const char *path, bool has_our_pids)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
@@ -152,16 +152,16 @@ remove_if_left(const char *path)
     if (!fstat(fd, &st) && st.st_uid == geteuid() && is_private(&st) &&
         time(NULL) - st.st_mtime > YOUNG_S &&
         !faccessat(fd, MARK, F_OK, AT_SYMLINK_NOFOLLOW) &&
-        !flock(fd, LOCK_EX | LOCK_NB) && !has_process(fd)) {
+        !flock(fd, LOCK_EX | LOCK_NB) && !(has_our_pids && has_process(fd))) {
         remove_files(fd);
         rmdir(path);
     }
     close(fd);
 }
 
-/* In a folder that make_in() makes one in. */
+/* In the folder that this one was made in. */
 static void
-remove_left(const char *made)
+remove_left(const char *made, bool has_our_pids)
 {
     const char *last = strrchr(made, '/');
     char pattern[PATH_MAX + 8];
@@ -174,7 +174,7 @@ remove_left(const char *made)
         return;
     for (i = 0; i < found.gl_pathc; i++)
         if (strcmp(found.gl_pathv[i], made))
-            remove_if_left(found.gl_pathv[i]);
+            remove_if_left(found.gl_pathv[i], has_our_pids);
     globfree(&found);
 }
 
@@ -191,21 +191,24 @@ mark(int folder)
         close(fd);
 }
 
-/* mkdtemp makes it for the user alone (0700). The lock goes with this process,
- * the descriptor is never closed. */
+void
+cpprof__record_folder_take(const char *path, int fd, bool has_our_pids)
+{
+    if (fd >= 0 && !flock(fd, LOCK_SH))
+        mark(fd);
+    remove_left(path, has_our_pids);
+}
+
+/* mkdtemp makes it for the user alone (0700). */
 static bool
 make_in(const char *parent, char path[PATH_MAX])
 {
-    int fd;
-
     if (!parent || parent[0] != '/' || strpbrk(parent, SEPARATORS) ||
         snprintf(path, PATH_MAX, "%s/cpprof-XXXXXX", parent) >= PATH_MAX ||
         !mkdtemp(path))
         return false;
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && !flock(fd, LOCK_SH))
-        mark(fd);
-    remove_left(path);
+    cpprof__record_folder_take(
+        path, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
     return true;
 }
 
@@ -230,6 +233,7 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
 {
     struct cpprof_error error;
 
+    folder->parent = -1;
     if (!cpprof__record_library(folder->library))
         return false;
     if (!make_in(getenv("XDG_RUNTIME_DIR"), folder->path) &&
@@ -246,10 +250,21 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     } else if (cpprof_recording_prepare(folder->path, &error) != CPPROF_OK) {
         cpprof__cli_fail("record: %s", error.text);
     } else {
+        strcpy(folder->seen, folder->path);
+        strcpy(folder->seen_library, folder->library);
         return true;
     }
     cpprof__record_folder_remove(folder);
     return false;
+}
+
+static int
+remove_empty(const struct cpprof__record_folder *folder)
+{
+    if (folder->parent < 0)
+        return rmdir(folder->path);
+    return unlinkat(folder->parent, strrchr(folder->seen, '/') + 1,
+                    AT_REMOVEDIR);
 }
 
 void
@@ -262,6 +277,6 @@ cpprof__record_folder_remove(const struct cpprof__record_folder *folder)
         return;
     do
         remove_files(fd);
-    while (rmdir(folder->path) < 0 && --n_tries);
+    while (remove_empty(folder) < 0 && --n_tries);
     close(fd);
 }

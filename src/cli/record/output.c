@@ -550,7 +550,7 @@ cpprof__record_write(struct cpprof__record_options *options,
         return false;
     }
     if (cpprof__debuginfod_is_on() && !options->one)
-        cpprof__fetcher = (struct cpprof__fetcher){fetch_debug_file, NULL};
+        cpprof__fetcher.debug_file = fetch_debug_file;
     for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
         if (options->kinds & kind &&
             !write_kind(options, recording, kind, command, ended))

@@ -95,6 +95,10 @@ cpprof__record_has_room_beside(const char *path);
 struct cpprof__record_folder {
     char path[PATH_MAX];
     char library[PATH_MAX];
+    /* Both as the processes see them. */
+    char seen[PATH_MAX];
+    char seen_library[PATH_MAX];
+    int parent; /* the folder that it is in, if that is not seen here; or -1 */
 };
 
 /* The mode of a folder that processes of another user write to. */
@@ -110,6 +114,37 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder);
 /* Safety: AS. */
 void
 cpprof__record_folder_remove(const struct cpprof__record_folder *folder);
+
+/* A folder was made at path and opened: it is this process's until that ends,
+ * so fd is not closed. What killed recorders left beside it is removed.
+ * has_our_pids: its processes are known here by the pids that they write. */
+void
+cpprof__record_folder_take(const char *path, int fd, bool has_our_pids);
+
+/* ----------------------------------------------------- inside.c ------- */
+
+/* Is the file at path what the process sees at seen? */
+bool
+cpprof__record_sees(pid_t pid, const char *path, const char *seen);
+
+/* A folder that the process sees, in its root, and a copy of the library in
+ * it. False after printing why. */
+bool
+cpprof__record_folder_make_inside(struct cpprof__record_folder *folder,
+                                  pid_t pid);
+
+/* Where that would be made, NULL: nowhere. */
+const char *
+cpprof__record_inside(pid_t pid);
+
+/* The number of a process's pid namespace; 0: it is gone, or not ours. */
+ino_t
+cpprof__record_pid_namespace(pid_t pid);
+
+/* The /proc that has the pids of the process's namespace; NULL: that of ours.
+ * inside is its pid there. */
+const char *
+cpprof__record_proc(pid_t pid, pid_t inside);
 
 /* ------------------------------------------------------ child.c ------- */
 
