@@ -7,6 +7,8 @@
         policy calls it when it stands inside of a page.
     embed.py OUTPUT --packed NAME FILE...
         a table of type struct cpprof__page_file[], compressed
+    embed.py OUTPUT --joined NAME FILE...
+        the same, with all files of one type as one: page.css, page.js
 """
 import base64
 import gzip
@@ -39,13 +41,20 @@ def string(prefix, path):
              name, digest))
 
 
-def table(name, paths):
+def joined(paths):
+    files = {}
+    for path in paths:
+        name = "page" + os.path.splitext(path)[1]
+        files[name] = files.get(name, "") + read(path)
+    return files
+
+
+def table(name, files):
     parts, rows = ['#include "page/page.h"\n\n#include <stddef.h>\n'], []
-    for i, path in enumerate(paths):
-        data = gzip.compress(read(path).encode(), 9, mtime=0)
+    for i, (file, text) in enumerate(files.items()):
+        data = gzip.compress(text.encode(), 9, mtime=0)
         parts.append("static const unsigned char file_%d[] = {%s};\n" %
                      (i, ",".join(map(str, data))))
-        file = os.path.basename(path)
         rows.append('    {"%s", "%s; charset=utf-8", file_%d, sizeof file_%d},' %
                     (file, TYPES[os.path.splitext(file)[1]], i, i))
     return parts + ["const struct cpprof__page_file %s[] = {\n%s\n"
@@ -54,7 +63,10 @@ def table(name, paths):
 
 def main(output, first, *rest):
     if first == "--packed":
-        parts = table(rest[0], rest[1:])
+        parts = table(rest[0], {os.path.basename(path): read(path)
+                                for path in rest[1:]})
+    elif first == "--joined":
+        parts = table(rest[0], joined(rest[1:]))
     else:
         parts = [string(first, path) for path in rest]
     with open(output, "w", encoding="ascii") as file:

@@ -252,6 +252,7 @@ for file in profile.pb.gz ./profile.pb.gz; do
     check "leaks $file: says that it is no command" one_line err \
         "cpprof: leaks: $file is a file, not a command to run; .*"
 done
+rm profile.pb.gz
 run "$cpprof" leaks -- "$hoarder" keep=5 free=5
 check "leaks: nothing" same "$status" 0
 run "$cpprof" leaks -- "$hoarder" keep=5 free=4

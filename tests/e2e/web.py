@@ -24,6 +24,7 @@ from tap import Tap  # noqa: E402
 from web_server import Server, cpprof  # noqa: E402
 
 FIXTURES = os.path.join(HERE, "..", "fixtures")
+PAGES = os.path.join(HERE, "..", "..", "src", "page")
 CPU = os.path.join(FIXTURES, "go.cpu.pb.gz")
 HEAP = os.path.join(FIXTURES, "go.heap.pb.gz")
 tap = Tap()
@@ -88,10 +89,18 @@ def test_paths(s):
     tap.ok("who does not ask for gzip gets none", "Content-Encoding" not in
            headers and int(headers["Content-Length"]) == len(text) and
            text.startswith(b"// SPDX"), headers)
-    sizes = [len(s.get("/ui/" + name.decode())) for name in files]
-    tap.ok("every file of it is there", len(sizes) >= 5 and min(sizes) > 500,
-           files, sizes)
-    tap.less("all of them are small", sum(sizes) + len(page), 120000)
+    whole = b"".join(s.get("/ui/" + name.decode()) for name in files)
+    parts = [os.path.join(PAGES, part) for part in (
+        "base.css", "web/page.css", "text.js", "flame.js", "web/state.js",
+        "web/tables.js", "web/texts.js", "web/timeline.js", "web/configs.js",
+        "web/page.js")]
+    missing = []
+    for part in parts:
+        with open(part, "rb") as text:
+            missing += [] if text.read() in whole else [part]
+    tap.ok("every part of it is there, in two files",
+           len(files) == 2 and not missing, files, missing)
+    tap.less("all of them are small", len(whole) + len(page), 120000)
     tap.less("smaller still when they are sent", packed + len(page), 35000)
 
 

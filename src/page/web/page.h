@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page of `cpprof http`: one document for all views, and the files that it
- * loads. Plain JavaScript, as it stands in this folder and in src/page;
+ * The page of `cpprof http`: one document for all views, and what it loads:
+ * all style as one file, and all scripts as another. Plain JavaScript, as it stands in this folder and in src/page;
  * docs/web.md tells what the page asks the server for.
  */
 #ifndef PAGE_WEB_PAGE_H
