@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The page of `cpprof http`: one document for all views, and what it loads:
- * all style as one file, and all scripts as another. Plain JavaScript, as it stands in this folder and in src/page;
- * docs/web.md tells what the page asks the server for.
+ * all style as one file, and all scripts as another. Plain JavaScript, as it
+ * stands in this folder and in src/page; docs/web.md tells what the page asks
+ * the server for.
  */
 #ifndef PAGE_WEB_PAGE_H
 #define PAGE_WEB_PAGE_H
