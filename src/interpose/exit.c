@@ -79,7 +79,7 @@ static void
 tell(uint32_t *word)
 {
     store_release(word, 1u);
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 static bool
@@ -103,11 +103,16 @@ load_and_tell(void)
     tell(&is_loaded);
 }
 
+/* It stays until the profiles are written: where the program's last thread is
+ * the one that exits, libc takes this one for the last when it ends, and ends
+ * the process. */
 static bool
 load_on_thread(void *arg)
 {
     (void)arg;
     load_and_tell();
+    wait_for(&is_written, cpprof__clock_ns(CLOCK_MONOTONIC) +
+                              EXIT_SECONDS * CPPROF__NS_PER_S);
     return false;
 }
 

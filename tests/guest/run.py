@@ -71,6 +71,9 @@ KNOWN = {
         "tables; cpprof record says so and exits with 1"),
     "lowest_descriptor": PERF_TABLE,
     "lowest_later": PERF_TABLE,
+    "raw_calls": PERF_TABLE,
+    "standard_closed": PERF_TABLE,
+    "standard_restored": PERF_TABLE,
 }
 
 
