@@ -105,11 +105,14 @@ def what_is_wrong(test):
 
 def start(folder, suite, jobs, log, *names):
     """The tests of these names, or all, by meson."""
+    # Programs that need the same do it once in a run.
+    environment = dict(os.environ, CPPROF_SUITE_RUN="%d.%d" % (
+        os.getpid(), time.monotonic_ns()))
     # A job in the background has SIGINT ignored, and so would all tests.
     return subprocess.Popen(
         ["env", "--default-signal=INT,QUIT", "meson", "test", "-C", folder,
          "--no-rebuild", "--num-processes", jobs, "--suite", suite,
-         "--logbase", log, *names],
+         "--logbase", log, *names], env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace")
 

@@ -46,7 +46,7 @@ host_ns(clockid_t clock)
 
 /* Use so many milliseconds of this thread's CPU time. */
 __attribute__((unused, noinline)) static void
-busy_ms(unsigned ms)
+use_cpu_ms(unsigned ms)
 {
     uint64_t end = host_ns(CLOCK_THREAD_CPUTIME_ID) + ms * 1000000ull;
     static volatile uint64_t sink;
@@ -54,6 +54,26 @@ busy_ms(unsigned ms)
     while (host_ns(CLOCK_THREAD_CPUTIME_ID) < end)
         for (int i = 0; i < 2000; i++)
             sink += (uint64_t)i;
+}
+
+/* How much of the time that it would be busy a host is, in percent: all of it
+ * where CPU time makes ticks, little where it makes none. run.py says it. */
+static unsigned host_busy __attribute__((unused)) = 100;
+
+__attribute__((constructor, unused)) static void
+host_reads_busy(void)
+{
+    const char *percent = getenv("HOST_BUSY");
+
+    if (percent)
+        host_busy = (unsigned)atoi(percent);
+}
+
+/* Be busy, to be sampled meanwhile. */
+__attribute__((unused, noinline)) static void
+busy_ms(unsigned ms)
+{
+    use_cpu_ms((ms * host_busy + 99) / 100);
 }
 
 __attribute__((unused)) static void

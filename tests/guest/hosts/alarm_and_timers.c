@@ -29,7 +29,7 @@ main(void)
     timer_settime(id, 0, &often, NULL);
     setitimer(ITIMER_REAL, &every, NULL);
     setitimer(ITIMER_VIRTUAL, &every, NULL);
-    busy_ms(200);
+    use_cpu_ms(200);
     setitimer(ITIMER_REAL, &off, NULL);
     setitimer(ITIMER_VIRTUAL, &off, NULL);
     timer_delete(id);

@@ -40,7 +40,7 @@ clock_ns(clockid_t clock)
 static void
 burn(uint64_t ns)
 {
-    uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+    uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns * host_busy / 100;
 
     while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
         for (volatile int i = 0; i < 10000; i++)

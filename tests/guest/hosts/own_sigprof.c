@@ -22,7 +22,7 @@ main(void)
     sigaction(SIGPROF, &action, &old);
     EXPECT(old.sa_handler == SIG_DFL, "it had a handler");
     EXPECT(setitimer(ITIMER_PROF, &every, NULL) == 0, "setitimer");
-    busy_ms(200);
+    use_cpu_ms(200);
     setitimer(ITIMER_PROF, &off, &was);
     EXPECT(was.it_interval.tv_usec == 5000 || was.it_interval.tv_usec == 8000,
            "interval %ld", (long)was.it_interval.tv_usec);
