@@ -80,6 +80,15 @@ is_inside(const void *context)
 #endif
 }
 
+// No instruction after this handler is stepped through.
+void
+steps_end(void *context)
+{
+#ifdef __x86_64__
+    static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+#endif
+}
+
 void
 on_step(int, siginfo_t *, void *context)
 {
@@ -182,6 +191,7 @@ on_step_nested(int, siginfo_t *, void *context)
     seen_inside = heap_entries_of(block, &bytes) != 0;
     exempt_inside = cpprof__hook_self.exempt != 0;
     std::free(block);
+    steps_end(context);
 }
 
 void
