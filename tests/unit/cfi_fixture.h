@@ -219,10 +219,15 @@ put_header(struct section *s, uint8_t frames, uint8_t count, uint8_t table)
     s->n = end + 4;
 }
 
+/* NULL: what is found is read in place. */
+static struct cpprof__stack_view *through;
+
 static inline struct cpprof__cfi
 cfi_of(const struct section *s)
 {
-    return (struct cpprof__cfi){s->bytes, s->bytes + s->n, s->bytes};
+    if (through)
+        through->window_n = 0; /* the section is another now */
+    return (struct cpprof__cfi){s->bytes, s->bytes + s->n, s->bytes, through};
 }
 
 #define N(array) (sizeof(array) / sizeof *(array))

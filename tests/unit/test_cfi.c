@@ -218,10 +218,12 @@ truncated_sections_never_fault(void **state)
         put_header(&section, 0x1b, tables[t] == 0xff ? 0xff : 3, tables[t]);
         for (n = 0; n <= section.n; n++) {
             uint8_t *at = pages + 4096 - n;
-            struct cpprof__cfi cfi = {at, at + n, at};
+            struct cpprof__cfi cfi = {at, at + n, at, through};
             struct cpprof__fde fde;
             struct cpprof__cfi_row row;
 
+            if (through)
+                through->window_n = 0;
             memcpy(at, section.bytes, n);
             /* Addresses in it are relative, so it also works from there. */
             if (cpprof__cfi_find(&cfi, CODE + 8, &fde))
@@ -504,6 +506,40 @@ senseless_programs_behind_the_pc_are_not_seen(void **state)
     assert_false(run(CODE + 16, &row));
 }
 
+static void (*const all[])(void **state) = {
+    every_pc_is_found_with_tables_of_any_encoding,
+    every_pc_is_found_without_a_table,
+    every_pc_is_found_with_fdes_of_any_encoding,
+    every_pc_is_found_with_cies_of_any_version,
+    unknown_cies_are_refused,
+    unknown_headers_are_refused,
+    records_of_64_bits_are_refused,
+    truncated_sections_never_fault,
+    locations_advance_by_every_instruction,
+    set_loc_sets_the_location,
+    code_is_aligned_by_its_factor,
+    cfa_is_defined_by_every_instruction,
+    rules_are_made_by_every_instruction,
+    expressions_are_remembered_by_position,
+    remembered_rows_are_restored_in_order,
+    rules_of_other_registers_are_dropped,
+    senseless_programs_are_refused,
+    restore_in_a_cie_is_refused,
+    senseless_programs_behind_the_pc_are_not_seen,
+};
+
+static void
+all_this_holds_of_copies(void **state)
+{
+    static struct cpprof__stack_view view;
+    size_t i;
+
+    through = &view;
+    for (i = 0; i < N(all); i++)
+        all[i](state);
+    through = NULL;
+}
+
 int
 main(void)
 {
@@ -527,6 +563,7 @@ main(void)
         cmocka_unit_test(senseless_programs_are_refused),
         cmocka_unit_test(restore_in_a_cie_is_refused),
         cmocka_unit_test(senseless_programs_behind_the_pc_are_not_seen),
+        cmocka_unit_test(all_this_holds_of_copies),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

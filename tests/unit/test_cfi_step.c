@@ -122,8 +122,10 @@ static bool
 evaluate(const struct evaluation *e, const uintptr_t *initial, uintptr_t *value)
 {
     uint8_t bytes[32];
-    struct cpprof__cfi_origin origin = {bytes, bytes + e->n + 1, RA_COLUMN,
-                                        false};
+    struct cpprof__cfi_origin origin = {.at = bytes,
+                                        .view = through,
+                                        .n = (uint32_t)(e->n + 1),
+                                        .ra_column = RA_COLUMN};
     struct cpprof__stack_view view = {0};
     struct cpprof__regs regs = {0};
 

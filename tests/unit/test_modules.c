@@ -86,7 +86,7 @@ static void
 assert_module_is_found(size_t i)
 {
     uintptr_t base = BASE + i * STEP;
-    struct cpprof__cfi cfi;
+    struct cpprof__cfi cfi = {0};
 
     assert_false(cpprof__module_find(base + 0xfff, &cfi));
     assert_true(cpprof__module_find(base + 0x1000, &cfi));
@@ -101,7 +101,7 @@ static void
 every_listed_module_is_found(void **state)
 {
     static const size_t sizes[] = {1, 2, 3, 100, 127, 128, 129, 1000, 2999, 5};
-    struct cpprof__cfi cfi;
+    struct cpprof__cfi cfi = {0};
     size_t k;
     size_t i;
 
@@ -121,7 +121,7 @@ vdso_is_found_where_it_is_not_listed(void **state)
 {
     uintptr_t at = getauxval(AT_SYSINFO_EHDR);
     struct cpprof__fde fde;
-    struct cpprof__cfi cfi;
+    struct cpprof__cfi cfi = {0};
     uint32_t n;
     int32_t start;
 
@@ -163,7 +163,7 @@ static int child_status;
 static void
 fork_in_the_middle(void)
 {
-    struct cpprof__cfi cfi;
+    struct cpprof__cfi cfi = {0};
     pid_t child;
 
     in_the_middle = NULL;

@@ -164,7 +164,7 @@ step_on(struct walk *w, uint64_t pc)
     if (!image || !image->frames)
         return (struct step){0};
     cfi = (struct cpprof__cfi){image->data, image->data + image->n,
-                               image->frames};
+                               image->frames, NULL};
     if (!cpprof__cfi_find(&cfi, pc + image->delta, &fde) ||
         !cpprof__cfi_run(&fde, pc + image->delta, &row))
         return (struct step){0};

@@ -9,8 +9,9 @@
  * away and tried again. Its thread-local variables (labels, waits) are read in
  * the same way, at the offset that they have in our own thread.
  *
- * Invariants: one walk at a time (`lock` and `is_walking`); no walk while a
- * module is being unloaded, because the unwind information may go away.
+ * Nothing of the program is read in place, the unwind information included:
+ * the thread may be unloading a module that it was in. One walk at a time
+ * (`lock`).
  */
 #include "collect/dump/blocked_thread.h"
 
@@ -28,7 +29,6 @@
 #include "collect/threads/tasks.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -48,8 +48,6 @@ static struct scratch {
 } scratch CPPROF__LARGE;
 
 static const struct cpprof__thread_self *main_self;
-static uint32_t n_unloading;
-static uint32_t is_walking;
 
 CPPROF__FIRST_STEP void
 cpprof__blocked_thread_note_main(void)
@@ -66,7 +64,6 @@ void
 cpprof__blocked_thread_in_child(void)
 {
     cpprof__own_lock_in_child(&lock);
-    is_walking = n_unloading = 0;
     cpprof__blocked_thread_note_main();
 }
 
@@ -348,22 +345,6 @@ look(enum cpprof__dump_user user, const struct cpprof__blocked_thread_who *who,
                                        : CPPROF__BLOCKED_UNREADABLE;
 }
 
-/* ---- unloading -------------------------------------------------------- */
-
-void
-cpprof__blocked_thread_unload_begin(void)
-{
-    __atomic_add_fetch(&n_unloading, 1, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&is_walking, __ATOMIC_SEQ_CST))
-        sched_yield();
-}
-
-void
-cpprof__blocked_thread_unload_end(void)
-{
-    __atomic_sub_fetch(&n_unloading, 1, __ATOMIC_SEQ_CST);
-}
-
 enum cpprof__blocked_thread_result
 cpprof__blocked_thread_read(enum cpprof__dump_user user,
                             const struct cpprof__blocked_thread_who *who,
@@ -375,14 +356,10 @@ cpprof__blocked_thread_read(enum cpprof__dump_user user,
 
     memset(out, 0, sizeof *out);
     cpprof__own_lock_take(&lock);
-    __atomic_store_n(&is_walking, 1, __ATOMIC_SEQ_CST);
-    for (i = 0;
-         moved && i < TRIES && !__atomic_load_n(&n_unloading, __ATOMIC_SEQ_CST);
-         i++) {
+    for (i = 0; moved && i < TRIES; i++) {
         out->cpu_ns = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(who->tid));
         state = look(user, who, out, &moved);
     }
-    __atomic_store_n(&is_walking, 0, __ATOMIC_SEQ_CST);
     cpprof__own_lock_give(&lock);
     return moved ? CPPROF__BLOCKED_NOT : state;
 }

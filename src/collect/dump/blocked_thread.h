@@ -57,13 +57,6 @@ cpprof__blocked_thread_read(enum cpprof__dump_user user,
                             const struct cpprof__blocked_thread_who *who,
                             struct cpprof__blocked_thread *blocked);
 
-/* Around dlclose: from begin on nobody is looked at, because the information
- * that a walk goes by may be unloaded. */
-void
-cpprof__blocked_thread_unload_begin(void);
-void
-cpprof__blocked_thread_unload_end(void);
-
 /* In the first thread, before there are others; and in a child by fork. */
 void
 cpprof__blocked_thread_note_main(void);

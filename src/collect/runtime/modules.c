@@ -50,7 +50,7 @@ describe(uintptr_t base, const ElfW(Phdr) * headers, size_t n)
 {
     uintptr_t lo = UINTPTR_MAX;
     uintptr_t hi = 0;
-    struct cpprof__cfi module = {NULL, NULL, NULL};
+    struct cpprof__cfi module = {.hdr = NULL};
     size_t i;
 
     for (i = 0; i < n; i++) {

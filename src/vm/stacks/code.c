@@ -68,7 +68,7 @@ cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc)
 static bool
 function_at(uintptr_t pc, struct cpprof__vm_code *code)
 {
-    struct cpprof__cfi module = {NULL, NULL, NULL};
+    struct cpprof__cfi module = {.view = NULL};
     struct cpprof__fde fde;
 
     if (!cpprof__module_find(pc, &module) ||

@@ -17,14 +17,54 @@
  * functions in larger modules, and keeps a handler longer. */
 #define MAX_SCAN 8192
 
+/* Memory protection has no finer grain on any Linux. */
+#define PAGE_SIZE ((uintptr_t)4096)
+
 /* The sorted table: n pairs (address of code, address of FDE). */
 struct table {
     const uint8_t *pairs;
     size_t n;
     size_t width; /* bytes of one address */
     uint8_t encoding;
-    uintptr_t data; /* base of datarel */
 };
+
+uint64_t
+cpprof__cfi_copy(struct cfi_bytes *b, size_t n)
+{
+    struct cpprof__stack_view *view = b->view;
+    uintptr_t at = (uintptr_t)b->next, left = PAGE_SIZE - at % PAGE_SIZE;
+    const uint8_t *window = (const uint8_t *)view->window;
+    uint64_t v = 0;
+
+    if (!cfi_need(b, n))
+        return 0;
+    if (!(view->window_n >= n && at - view->window_at <= view->window_n - n) &&
+        !cpprof__stack_fetch(view, at, left < n ? n : left)) {
+        cfi_spoil(b);
+        return 0;
+    }
+    b->next += n;
+    while (n--)
+        v = v << 8 | window[at - view->window_at + n];
+    return v;
+}
+
+uint64_t
+cpprof__cfi_leb(struct cfi_bytes *b, bool is_signed)
+{
+    unsigned shift = 0;
+    uint64_t v = 0;
+    uint8_t byte;
+
+    do {
+        byte = cfi_u8(b);
+        if (shift < 64) {
+            v |= (uint64_t)(byte & 0x7f) << shift;
+            shift += 7;
+        }
+    } while (byte & 0x80);
+    return is_signed && shift < 64 && (byte & 0x40) ? v | ~0ull << shift : v;
+}
 
 uintptr_t
 cpprof__cfi_any_value(struct cfi_bytes *b, uint8_t encoding)
@@ -71,17 +111,17 @@ encoded_width(uint8_t encoding)
 
 /* Address number i of the table, counting both of each pair. */
 static uintptr_t
-table_address(const struct table *t, size_t i)
+table_address(const struct cpprof__cfi *cfi, const struct table *t, size_t i)
 {
     const uint8_t *at = t->pairs + i * t->width;
-    struct cfi_bytes b = {at, at + t->width, false};
+    struct cfi_bytes b = {at, at + t->width, cfi->view};
 
-    return cfi_encoded(&b, t->encoding, t->data);
+    return cfi_encoded(&b, t->encoding, (uintptr_t)cfi->hdr);
 }
 
 /* The last pair whose code is not after pc, or n: there is none. */
 static size_t
-table_search(const struct table *t, uintptr_t pc)
+table_search(const struct cpprof__cfi *cfi, const struct table *t, uintptr_t pc)
 {
     size_t lo = 0;
     size_t hi = t->n;
@@ -89,7 +129,7 @@ table_search(const struct table *t, uintptr_t pc)
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
 
-        if (table_address(t, 2 * mid) <= pc)
+        if (table_address(cfi, t, 2 * mid) <= pc)
             lo = mid + 1;
         else
             hi = mid;
@@ -102,23 +142,35 @@ static bool
 read_header(const struct cpprof__cfi *cfi, struct table *t,
             const uint8_t **frames)
 {
-    struct cfi_bytes b = {cfi->hdr, cfi->hi, false};
+    struct cfi_bytes b = {cfi->hdr, cfi->hi, cfi->view};
     uint8_t version = cfi_u8(&b);
     uint8_t frames_encoding = cfi_u8(&b);
     uint8_t count_encoding = cfi_u8(&b);
 
-    *t = (struct table){.encoding = cfi_u8(&b), .data = (uintptr_t)cfi->hdr};
+    *t = (struct table){.encoding = cfi_u8(&b)};
     *frames = NULL;
     if (frames_encoding != DW_EH_PE_omit)
-        *frames = (const uint8_t *)cfi_encoded(&b, frames_encoding, t->data);
+        *frames = (const uint8_t *)cfi_encoded(&b, frames_encoding,
+                                               (uintptr_t)cfi->hdr);
     if (count_encoding != DW_EH_PE_omit && t->encoding != DW_EH_PE_omit) {
-        t->n = cfi_encoded(&b, count_encoding, t->data);
+        t->n = cfi_encoded(&b, count_encoding, (uintptr_t)cfi->hdr);
         t->width = encoded_width(t->encoding);
     }
     t->pairs = b.next;
-    if (t->width == 0 || t->n > cfi_left(&b) / (2 * t->width))
+    if (t->width == 0)
         t->n = 0;
-    return !b.bad && version == 1;
+    else if (t->n > cfi_left(&b) / (2 * t->width))
+        return false;
+    return !cfi_is_spoilt(&b) && version == 1;
+}
+
+/* [at, at + n) as far as it lies in the module; otherwise spoilt. */
+static struct cfi_bytes
+bytes(const struct cpprof__cfi *cfi, const uint8_t *at, size_t n)
+{
+    if (at < cfi->lo || at > cfi->hi || n > (size_t)(cfi->hi - at))
+        return (struct cfi_bytes){NULL, NULL, NULL};
+    return (struct cfi_bytes){at, at + n, cfi->view};
 }
 
 /* The bytes of the record (CIE or FDE) at `at`, after its length; *length is
@@ -126,12 +178,12 @@ read_header(const struct cpprof__cfi *cfi, struct table *t,
 static struct cfi_bytes
 open_record(const struct cpprof__cfi *cfi, const uint8_t *at, uint32_t *length)
 {
-    struct cfi_bytes b = cfi_bytes(at, 4, cfi->lo, cfi->hi);
+    struct cfi_bytes b = bytes(cfi, at, 4);
 
     *length = cfi_u32(&b);
-    if (b.bad || *length == UINT32_MAX)
-        return (struct cfi_bytes){cfi->hi, cfi->hi, true};
-    return cfi_bytes(at + 4, *length, cfi->lo, cfi->hi);
+    if (cfi_is_spoilt(&b) || *length == UINT32_MAX)
+        return (struct cfi_bytes){NULL, NULL, NULL};
+    return bytes(cfi, at + 4, *length);
 }
 
 /* One letter of an augmentation after 'z'; false: not known, the rest of the
@@ -142,7 +194,7 @@ read_augmentation(struct cfi_bytes *data, uint8_t letter,
 {
     switch (letter) {
     case 'R':
-        fde->encoding = cfi_u8(data);
+        fde->origin.encoding = cfi_u8(data);
         return true;
     case 'P':
         cfi_encoded_value(data, cfi_u8(data));
@@ -160,20 +212,33 @@ read_augmentation(struct cfi_bytes *data, uint8_t letter,
     return false;
 }
 
+/* A letter of a string that was read to its end. */
+static __attribute__((noinline)) uint8_t
+letter_at(struct cpprof__stack_view *view, const uint8_t *at)
+{
+    struct cfi_bytes letter = {at, at + 1, view};
+
+    return cfi_u8(&letter);
+}
+
 static void
 read_augmentations(struct cfi_bytes *b, const uint8_t *letters,
                    struct cpprof__fde *fde)
 {
+    const uint8_t *end = b->end, *after;
     uint64_t n = cfi_uleb(b);
-    struct cfi_bytes data = {b->next, b->next, false};
+    uint8_t letter;
 
-    if (cfi_need(b, n)) {
-        data.end += n;
-        b->next += n;
+    if (!cfi_need(b, n))
+        return;
+    b->end = after = b->next + n;
+    while ((letter = letter_at(b->view, letters++)) &&
+           read_augmentation(b, letter, fde))
+        continue;
+    if (!cfi_is_spoilt(b)) {
+        b->next = after;
+        b->end = end;
     }
-    while (*letters != 0 && read_augmentation(&data, *letters, fde))
-        letters++;
-    b->bad |= data.bad;
 }
 
 /* Length and terminator of the string at b are passed over. */
@@ -197,27 +262,30 @@ read_cie(const struct cpprof__cfi *cfi, const uint8_t *at,
     uint8_t version = cfi_u8(&b);
     const uint8_t *letters = read_string(&b);
     uint64_t ra_column;
+    uint8_t first;
 
-    if (b.bad || id != 0 || (version != 1 && version != 3 && version != 4))
+    if (cfi_is_spoilt(&b) || id != 0 ||
+        (version != 1 && version != 3 && version != 4))
         return false;
     if (version == 4 && (cfi_u8(&b) != sizeof(void *) || cfi_u8(&b) != 0))
         return false;
     fde->code_align = cfi_uleb(&b);
     fde->data_align = cfi_sleb(&b);
     ra_column = version == 1 ? cfi_u8(&b) : cfi_uleb(&b);
-    fde->encoding = DW_EH_PE_absptr;
+    fde->origin.encoding = DW_EH_PE_absptr;
     fde->origin.signal_frame = false;
-    *augmented = letters[0] == 'z';
+    first = letter_at(b.view, letters);
+    *augmented = first == 'z';
     if (*augmented)
         read_augmentations(&b, letters + 1, fde);
-    else if (letters[0] != 0)
+    else if (first != 0)
         return false;
     if (ra_column - CPPROF__RULE_FIRST >= CPPROF__N_RULES)
         return false;
     fde->origin.ra_column = (int8_t)ra_column;
     fde->cie_code = b.next;
     fde->cie_end = b.end;
-    return !b.bad;
+    return !cfi_is_spoilt(&b);
 }
 
 /* The FDE at `at`; false: it is a CIE, or refused. */
@@ -231,18 +299,21 @@ read_fde(const struct cpprof__cfi *cfi, const uint8_t *at,
     uint32_t to_cie = cfi_u32(&b);
     bool augmented;
 
-    if (b.bad || to_cie == 0 || to_cie > (size_t)(id_at - cfi->lo) ||
+    if (cfi_is_spoilt(&b) || to_cie == 0 ||
+        to_cie > (size_t)(id_at - cfi->lo) ||
         !read_cie(cfi, id_at - to_cie, fde, &augmented))
         return false;
-    fde->start = cfi_encoded(&b, fde->encoding, (uintptr_t)cfi->hdr);
-    fde->limit = fde->start + cfi_encoded_value(&b, fde->encoding);
+    fde->start = cfi_encoded(&b, fde->origin.encoding, (uintptr_t)cfi->hdr);
+    fde->limit = fde->start + cfi_encoded_value(&b, fde->origin.encoding);
     if (augmented)
         cfi_skip(&b, cfi_uleb(&b));
     fde->origin.at = at;
-    fde->origin.hi = cfi->hi;
+    fde->origin.n =
+        cfi->hi - at < UINT32_MAX ? (uint32_t)(cfi->hi - at) : UINT32_MAX;
+    fde->origin.view = cfi->view;
     fde->code = b.next;
     fde->end = b.end;
-    return !b.bad;
+    return !cfi_is_spoilt(&b);
 }
 
 static bool
@@ -252,7 +323,7 @@ covers(const struct cpprof__fde *fde, uintptr_t pc)
 }
 
 /* Go through .eh_frame itself. */
-static bool
+static __attribute__((noinline)) bool
 scan(const struct cpprof__cfi *cfi, const uint8_t *at, uintptr_t pc,
      struct cpprof__fde *fde)
 {
@@ -262,7 +333,7 @@ scan(const struct cpprof__cfi *cfi, const uint8_t *at, uintptr_t pc,
         uint32_t length;
         struct cfi_bytes b = open_record(cfi, at, &length);
 
-        if (b.bad || length == 0)
+        if (cfi_is_spoilt(&b) || length == 0)
             return false;
         if (read_fde(cfi, at, fde) && covers(fde, pc))
             return true;
@@ -275,17 +346,29 @@ scan(const struct cpprof__cfi *cfi, const uint8_t *at, uintptr_t pc,
  * udata4, table by datarel sdata4. */
 #define USUAL_HEADER 0x3b031b01u
 
-/* The FDE of pc in a usual table; NULL: none. The last pair that is not after
- * pc, found without a branch that depends on what is compared. */
+static bool
+is_usual(const struct cpprof__cfi *cfi)
+{
+    uint32_t head;
+
+    if (cfi->hi - cfi->hdr < 12)
+        return false;
+    __builtin_memcpy(&head, cfi->hdr, sizeof head);
+    return head == USUAL_HEADER;
+}
+
+/* The FDE of pc in a usual table, read in place; NULL: none. The last pair that
+ * is not after pc, found without a branch that depends on what is compared. */
 static const uint8_t *
-search_usual(const struct cpprof__cfi *cfi, uintptr_t pc, struct cfi_bytes b)
+search_usual(const struct cpprof__cfi *cfi, uintptr_t pc)
 {
     intptr_t want = (intptr_t)(pc - (uintptr_t)cfi->hdr);
-    uint32_t n = (cfi_u32(&b), cfi_u32(&b));
-    const uint8_t *pair = b.next;
+    const uint8_t *pair = cfi->hdr + 12;
     int32_t at[2];
+    uint32_t n;
 
-    if (b.bad || n == 0 || n > cfi_left(&b) / 8)
+    __builtin_memcpy(&n, cfi->hdr + 8, sizeof n);
+    if (n == 0 || n > (size_t)(cfi->hi - pair) / 8)
         return NULL;
     while (n > 1) {
         uint32_t half = n / 2;
@@ -299,22 +382,25 @@ search_usual(const struct cpprof__cfi *cfi, uintptr_t pc, struct cfi_bytes b)
     return at[0] <= want ? cfi->hdr + at[1] : NULL;
 }
 
-/* The FDE of pc by any other header; NULL: none. *fde may be written. */
+/* The FDE of pc by any table; NULL: none. Where all FDEs have to be gone
+ * through, because there is no table, fde->origin.at is the first; else NULL.
+ */
 static __attribute__((noinline)) const uint8_t *
-search_unusual(const struct cpprof__cfi *cfi, uintptr_t pc,
-               struct cpprof__fde *fde)
+search_any(const struct cpprof__cfi *cfi, uintptr_t pc, struct cpprof__fde *fde)
 {
-    struct table t;
     const uint8_t *frames;
+    struct table t;
     size_t i;
 
+    fde->origin.at = NULL;
     if (!read_header(cfi, &t, &frames))
         return NULL;
-    if (t.n == 0)
-        return frames != NULL && scan(cfi, frames, pc, fde) ? fde->origin.at
-                                                            : NULL;
-    i = table_search(&t, pc);
-    return i < t.n ? (const uint8_t *)table_address(&t, 2 * i + 1) : NULL;
+    if (t.n == 0) {
+        fde->origin.at = frames;
+        return NULL;
+    }
+    i = table_search(cfi, &t, pc);
+    return i < t.n ? (const uint8_t *)table_address(cfi, &t, 2 * i + 1) : NULL;
 }
 
 bool
@@ -322,14 +408,12 @@ cpprof__cfi_find(const struct cpprof__cfi *cfi, uintptr_t pc,
                  struct cpprof__fde *fde)
 {
     const uint8_t *at;
-    struct cfi_bytes b;
 
     if (cfi->hdr < cfi->lo || cfi->hdr >= cfi->hi)
         return false;
-    b = (struct cfi_bytes){cfi->hdr, cfi->hi, false};
-    if (cfi_u32(&b) == USUAL_HEADER)
-        at = search_usual(cfi, pc, b);
-    else
-        at = search_unusual(cfi, pc, fde);
+    if (!cfi->view && is_usual(cfi))
+        at = search_usual(cfi, pc);
+    else if (!(at = search_any(cfi, pc, fde)) && fde->origin.at)
+        return scan(cfi, fde->origin.at, pc, fde);
     return at != NULL && read_fde(cfi, at, fde) && covers(fde, pc);
 }

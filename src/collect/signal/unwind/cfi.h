@@ -4,8 +4,11 @@
  * a program counter through .eh_frame_hdr, execute its CFA program up to that
  * counter, evaluate its expressions.
  *
- * Everything is read in place and bounded; bytes that make no sense give a
- * refusal, never a fault or a loop. No state, no allocation: async-signal-safe.
+ * Everything is bounded; bytes that make no sense give a refusal, never a fault
+ * or a loop. What belongs to code that cannot go, because the calling thread
+ * will return to it, is read in place; all else is copied through the kernel,
+ * since another thread may be unloading it. No state, no allocation:
+ * async-signal-safe.
  *
  * Source: DWARF 5, 6.4 and 2.5; LSB Core 5.0, 10.6 (.eh_frame, .eh_frame_hdr).
  */
@@ -21,15 +24,18 @@
 struct cpprof__cfi {
     const uint8_t *lo;
     const uint8_t *hi;
-    const uint8_t *hdr; /* .eh_frame_hdr, or NULL: there is none */
+    const uint8_t *hdr;              /* .eh_frame_hdr, or NULL: there is none */
+    struct cpprof__stack_view *view; /* to copy by, or NULL: read in place */
 };
 
 /* Where a row comes from: what is needed to apply it. */
 struct cpprof__cfi_origin {
     const uint8_t *at; /* the FDE: expressions are found from here */
-    const uint8_t *hi; /* end of what may be read */
+    struct cpprof__stack_view *view;
+    uint32_t n;        /* bytes from there that may be read */
     int8_t ra_column;  /* a register whose rule is followed */
     bool signal_frame; /* augmentation S: a handler returns through this */
+    uint8_t encoding;  /* of the operand of DW_CFA_set_loc */
 };
 
 /* A frame description entry, together with what its CIE says. */
@@ -42,7 +48,6 @@ struct cpprof__fde {
     const uint8_t *end;
     uint64_t code_align;
     int64_t data_align;
-    uint8_t encoding; /* of the operand of DW_CFA_set_loc */
     struct cpprof__cfi_origin origin;
 };
 

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A bounded, sticky reader of call-frame information. It reads memory of
- * modules that may be damaged: a read past the end gives 0 and sets `bad`,
- * which the caller checks once per record.
+ * modules that may be damaged: a read past the end gives 0 and spoils the
+ * reader, which the caller checks once per record.
+ * With a view every byte is copied through the kernel: then the memory may be
+ * unmapped at any moment, and a read of what is gone spoils, too.
  *
  * Source: DWARF 5, 7.6 (LEB128); LSB Core 5.0, 10.5 (DW_EH_PE).
  */
 #ifndef COLLECT_SIGNAL_CFI_BYTES_H
 #define COLLECT_SIGNAL_CFI_BYTES_H
 
+#include "collect/signal/unwind/stack_view.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct cfi_bytes {
-    const uint8_t *next;
-    const uint8_t *end; /* >= next */
-    bool bad;
+    const uint8_t *next;             /* NULL: spoilt */
+    const uint8_t *end;              /* >= next */
+    struct cpprof__stack_view *view; /* NULL: read in place */
 };
 
-/* [at, at + n) as far as it lies in [lo, hi); otherwise bad from the start. */
-static inline struct cfi_bytes
-cfi_bytes(const uint8_t *at, size_t n, const uint8_t *lo, const uint8_t *hi)
+static inline bool
+cfi_is_spoilt(const struct cfi_bytes *b)
 {
-    if (at < lo || at > hi || n > (size_t)(hi - at))
-        return (struct cfi_bytes){hi, hi, true};
-    return (struct cfi_bytes){at, at + n, false};
+    return !b->next;
 }
 
 static inline size_t
@@ -37,8 +38,7 @@ cfi_left(const struct cfi_bytes *b)
 static inline void
 cfi_spoil(struct cfi_bytes *b)
 {
-    b->bad = true;
-    b->next = b->end;
+    b->next = b->end = NULL;
 }
 
 static inline bool
@@ -57,11 +57,17 @@ cfi_skip(struct cfi_bytes *b, uint64_t n)
         b->next += n;
 }
 
+/* The next n <= 8 bytes, through the view, as a number. */
+uint64_t
+cpprof__cfi_copy(struct cfi_bytes *b, size_t n);
+
 #define CFI_READ(name, type)                                                   \
     static inline type cfi_##name(struct cfi_bytes *b)                         \
     {                                                                          \
         type v = 0;                                                            \
                                                                                \
+        if (b->view)                                                           \
+            return (type)cpprof__cfi_copy(b, sizeof v);                        \
         if (cfi_need(b, sizeof v)) {                                           \
             __builtin_memcpy(&v, b->next, sizeof v);                           \
             b->next += sizeof v;                                               \
@@ -74,46 +80,22 @@ CFI_READ(u32, uint32_t)
 CFI_READ(u64, uint64_t)
 #undef CFI_READ
 
-/* Bits from 64 on are dropped; *shift is where the next byte would go. */
-static inline uint64_t
-cfi_leb(struct cfi_bytes *b, unsigned *shift, uint8_t *last)
-{
-    uint64_t v = 0;
-    uint8_t byte;
-
-    *shift = 0;
-    do {
-        byte = cfi_u8(b);
-        if (*shift < 64) {
-            v |= (uint64_t)(byte & 0x7f) << *shift;
-            *shift += 7;
-        }
-    } while (byte & 0x80);
-    *last = byte;
-    return v;
-}
+/* Bits from 64 on are dropped. */
+uint64_t
+cpprof__cfi_leb(struct cfi_bytes *b, bool is_signed);
 
 static inline uint64_t
 cfi_uleb(struct cfi_bytes *b)
 {
-    unsigned shift;
-    uint8_t last;
-
-    if (b->next < b->end && *b->next < 0x80)
+    if (!b->view && b->next < b->end && *b->next < 0x80)
         return *b->next++;
-    return cfi_leb(b, &shift, &last);
+    return cpprof__cfi_leb(b, false);
 }
 
 static inline int64_t
 cfi_sleb(struct cfi_bytes *b)
 {
-    unsigned shift;
-    uint8_t last;
-    uint64_t v = cfi_leb(b, &shift, &last);
-
-    if (shift < 64 && (last & 0x40))
-        v |= ~0ull << shift;
-    return (int64_t)v;
+    return (int64_t)cpprof__cfi_leb(b, true);
 }
 
 /* Pointer encodings: a format, what it is relative to, indirect. */

@@ -67,7 +67,7 @@ enum {
 };
 
 struct machine {
-    struct cfi_bytes code; /* bad: the expression is refused */
+    struct cfi_bytes code; /* spoilt: the expression is refused */
     const uint8_t *begin;
     const struct cpprof__regs *regs;
     struct cpprof__stack_view *view;
@@ -366,7 +366,7 @@ static struct cfi_bytes
 open_expression(const struct cpprof__cfi_origin *origin, int32_t position)
 {
     const uint8_t *at = origin->at + position;
-    struct cfi_bytes b = {at, origin->hi, false};
+    struct cfi_bytes b = {at, origin->at + origin->n, origin->view};
     uint64_t n = cfi_uleb(&b);
 
     if (cfi_need(&b, n))
@@ -392,7 +392,7 @@ cpprof__cfi_evaluate(const struct cpprof__cfi_origin *origin, int32_t position,
         push(&m, *initial);
     for (i = 0; i < MAX_STEPS && m.code.next < m.code.end; i++)
         execute(&m);
-    if (m.code.next < m.code.end || m.n == 0 || m.code.bad)
+    if (m.code.next < m.code.end || m.n == 0 || cfi_is_spoilt(&m.code))
         return false;
     *value = m.stack[m.n - 1];
     return true;
@@ -410,7 +410,7 @@ cpprof__cfi_is_breg(const struct cpprof__cfi_origin *origin, int32_t position,
     v = cfi_sleb(&b);
     if (deref && cfi_u8(&b) != DW_OP_deref)
         return false;
-    if (b.bad || b.next != b.end || v != (int32_t)v)
+    if (cfi_is_spoilt(&b) || b.next != b.end || v != (int32_t)v)
         return false;
     *offset = (int32_t)v;
     return true;

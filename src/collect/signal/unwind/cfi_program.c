@@ -158,7 +158,7 @@ execute_advance(struct program *p, uint8_t op)
 
     switch (op) {
     case DW_CFA_set_loc:
-        p->location = cfi_encoded(&p->code, p->fde->encoding, 0);
+        p->location = cfi_encoded(&p->code, p->fde->origin.encoding, 0);
         return true;
     case DW_CFA_advance_loc1:
         delta = cfi_u8(&p->code);
@@ -293,31 +293,28 @@ execute(struct program *p, uint8_t op)
 }
 
 /* Execute code up to p->pc; false: refused. What stands in nearly every
- * program is done here, with a reader that lives in registers. */
+ * program is done here. */
 static bool
 execute_until(struct program *p, const uint8_t *code, const uint8_t *end)
 {
-    struct cfi_bytes b = {code, end, false};
+    struct cfi_bytes *b = &p->code;
 
-    while (b.next < b.end && p->location <= p->pc) {
-        uint8_t op = *b.next++;
+    *b = (struct cfi_bytes){code, end, p->fde->origin.view};
+    while (b->next < b->end && p->location <= p->pc) {
+        uint8_t op = cfi_u8(b);
 
-        p->code = b;
-        if ((op & 0xc0) == DW_CFA_advance_loc) {
+        if ((op & 0xc0) == DW_CFA_advance_loc)
             p->location += (op & 0x3f) * p->fde->code_align;
-            continue;
-        }
-        if ((op & 0xc0) == DW_CFA_offset)
+        else if ((op & 0xc0) == DW_CFA_offset)
             set_rule(p, op & 0x3f, CPPROF__RULE_AT_CFA,
-                     factored(p, (int64_t)cfi_uleb(&p->code)));
+                     factored(p, (int64_t)cfi_uleb(b)));
         else if (op == DW_CFA_def_cfa_offset &&
                  p->row->cfa_reg != CPPROF__CFA_EXPRESSION)
-            set_cfa_offset(p, (int64_t)cfi_uleb(&p->code));
+            set_cfa_offset(p, (int64_t)cfi_uleb(b));
         else
             execute(p, op);
-        b = p->code;
     }
-    return !b.bad;
+    return !cfi_is_spoilt(b);
 }
 
 bool

@@ -43,7 +43,7 @@ find_module(struct cpprof__walk *w, uintptr_t pc)
         return true;
     if (cpprof__module_find(pc, &w->module) && is_loaded(w))
         return true;
-    w->module = (struct cpprof__cfi){NULL, NULL, NULL};
+    w->module.lo = w->module.hi = NULL;
     return false;
 }
 
@@ -445,7 +445,8 @@ begin(struct cpprof__walk *w, const struct cpprof__regs *regs,
     w->view = view;
     w->generation = load_acquire(&cpprof__row_generation);
     w->switches_left = MAX_SWITCHES;
-    w->module = (struct cpprof__cfi){NULL, NULL, NULL};
+    /* Another thread returns at any moment, and unloads what it was in. */
+    w->module = (struct cpprof__cfi){.view = view->copies_only ? view : NULL};
     w->at = (struct cpprof__cursor){.ra = regs->pc + 1,
                                     .sp = regs->sp,
                                     .fp = regs->fp,

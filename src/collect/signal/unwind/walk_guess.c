@@ -38,8 +38,7 @@ is_described_return(struct cpprof__walk *w, uintptr_t ra)
 {
     struct cpprof__fde fde;
 
-    return cpprof__is_pc(ra) && cpprof__walk_find(w, ra - 1, &fde) &&
-           cpprof__walk_is_return(w, ra);
+    return cpprof__walk_is_return(w, ra) && cpprof__walk_find(w, ra - 1, &fde);
 }
 
 /* The caller's frame, when the return address was found at `at`. */
@@ -178,6 +177,9 @@ cpprof__walk_guess(struct cpprof__walk *w, struct cpprof__cursor *at,
 {
     bool root = false;
 
+    /* From here on the frames may be none, of code that another thread is
+     * just unloading. */
+    w->module.view = w->view;
     if (at->interrupted && guess_entry(w, at, link))
         return CPPROF__STEP_ON;
     if (guess_record(w, at, &root))
