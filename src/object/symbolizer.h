@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    9
+#define CPPROF__SYMBOLIZER_ABI    10
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -28,6 +28,10 @@ struct cpprof__frame {
                               * the same in all frames; 0: unknown */
     bool is_stand_in;        /* name is made of the function's address, or is
                               * concluded: it gives way to a true one */
+    uint64_t limit;          /* the first pc behind that function's symbol, the
+                              * same in all frames; 0: unknown */
+    uint32_t discriminator;  /* of line, as DWARF has it; 0: none, or not
+                              * asked for */
 };
 
 /*
@@ -57,7 +61,8 @@ struct cpprof__symbolizer_options {
     bool functions_only; /* names, no files, lines or inlined frames */
     bool addresses; /* a pc is an address of the image itself, so the position
                        of mappings does not matter */
-    int32_t pid;    /* for /tmp/perf-PID.map and the vdso */
+    bool discriminators; /* which of several blocks of a line it is */
+    int32_t pid;         /* for /tmp/perf-PID.map and the vdso */
 };
 
 struct cpprof__symbolizer_mapping {

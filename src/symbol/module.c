@@ -308,6 +308,7 @@ open_units(struct cpprof__module *module,
     if (!file)
         return;
     cpprof__debug_file_open_shared(&module->shared, file, &options->fetcher);
+    module->units.wants_discriminators = options->discriminators;
     cpprof__units_open(&module->units, file, &module->code);
 }
 
@@ -601,32 +602,33 @@ resolve_address(struct question *q, uint64_t address)
     return n ? n : resolve_after(q, address);
 }
 
-/* Where the function that covers address starts, or where the piece of it does
- * that address lies in; 0 when that is not known. */
-static uint64_t
-start_of(struct cpprof__module *module, uint64_t address)
+/* The range of the function that covers address, or of the piece of it that
+ * address lies in; NULL when that is not known. */
+static const struct cpprof__range *
+range_of(struct cpprof__module *module, uint64_t address)
 {
     const struct cpprof__range *range =
         cpprof__symbols_range(&module->symbols, address);
     struct cpprof__unit *unit;
 
     if (range)
-        return range->start;
+        return range;
     unit = cpprof__units_find(&module->units, address);
-    range = unit ? cpprof__ranges_find(&unit->ranges, address) : NULL;
-    return range ? range->start : 0;
+    return unit ? cpprof__ranges_find(&unit->ranges, address) : NULL;
 }
 
 static void
 set_entry(struct question *q, uint64_t address)
 {
-    uint64_t start = q->start ? q->start
-                     : q->n   ? start_of(q->module, address)
-                              : 0;
+    const struct cpprof__range *range =
+        q->n && !q->start ? range_of(q->module, address) : NULL;
+    uint64_t start = range ? range->start : q->start;
     size_t i;
 
-    for (i = 0; i < q->n; i++)
+    for (i = 0; i < q->n; i++) {
         q->frames[i].entry = start ? q->pc - (address - start) : 0;
+        q->frames[i].limit = range ? q->pc + (range->limit - address) : 0;
+    }
 }
 
 static void

@@ -7,10 +7,11 @@ size_t
 cpprof__lookup_binary(struct cpprof__lookup *l, const char *path,
                       const char *build_id, bool *nomem)
 {
-    const struct cpprof__symbolizer_options options = {.fetcher = l->fetcher,
-                                                       .functions_only =
-                                                           l->functions_only,
-                                                       .addresses = true};
+    const struct cpprof__symbolizer_options options = {
+        .fetcher = l->fetcher,
+        .functions_only = l->functions_only,
+        .discriminators = l->discriminators,
+        .addresses = true};
     struct cpprof__symbolizer_mapping mapping = {
         .limit = UINT64_MAX, .path = path, .build_id = build_id};
     size_t binary;

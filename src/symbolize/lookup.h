@@ -18,6 +18,7 @@
 struct cpprof__lookup {
     /* Set before the first binary: */
     bool functions_only;            /* no files and lines */
+    bool discriminators;            /* of the lines, too */
     struct cpprof__fetcher fetcher; /* of debug files */
 
     const struct cpprof__symbolizer_ops *ops;

@@ -21,11 +21,17 @@
 #include <dwarf.h>
 #include <string.h>
 
+/* Of a call that was inlined; not in every <dwarf.h>. */
+#ifndef DW_AT_GNU_discriminator
+#define DW_AT_GNU_discriminator 0x2136
+#endif
+
 /* A place in the source. */
 struct position {
     const char *file; /* or NULL */
     int64_t line;
     int64_t column;
+    uint32_t discriminator;
 };
 
 static const char *
@@ -237,6 +243,7 @@ position_of(const struct cpprof__frame_source *source,
         position.file = add_file(source->names, unit, directory, name);
     position.line = row->line;
     position.column = row->column;
+    position.discriminator = cpprof__lines_discriminator(lines, row);
     return position;
 }
 
@@ -255,6 +262,9 @@ call_position_of(const struct cpprof__frame_source *source,
     position.line = (int64_t)(number_of(inlined, DW_AT_call_line) & INT32_MAX);
     position.column =
         (int64_t)(number_of(inlined, DW_AT_call_column) & INT32_MAX);
+    if (source->units->wants_discriminators)
+        position.discriminator =
+            (uint32_t)number_of(inlined, DW_AT_GNU_discriminator);
     return position;
 }
 
@@ -264,6 +274,7 @@ set_position(struct cpprof__frame *frame, const struct position *position)
     frame->file = position->file;
     frame->line = position->line;
     frame->column = position->column;
+    frame->discriminator = position->discriminator;
 }
 
 /*

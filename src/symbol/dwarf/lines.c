@@ -31,6 +31,7 @@ void
 cpprof__lines_free(struct cpprof__lines *lines)
 {
     free(lines->rows.at);
+    free(lines->discriminators.at);
     free(lines->sequences.at);
     free(lines->directories.at);
     free(lines->files.at);
@@ -42,6 +43,7 @@ size_t
 cpprof__lines_bytes(const struct cpprof__lines *lines)
 {
     return lines->rows.capacity * sizeof *lines->rows.at +
+           lines->discriminators.capacity * sizeof *lines->discriminators.at +
            lines->sequences.capacity * sizeof *lines->sequences.at +
            lines->directories.capacity * sizeof *lines->directories.at +
            lines->files.capacity * sizeof *lines->files.at +
@@ -291,7 +293,8 @@ struct machine {
     uint64_t file;
     uint64_t line;
     uint64_t column;
-    size_t first; /* row of the sequence */
+    uint32_t discriminator; /* of the next row alone */
+    size_t first;           /* row of the sequence */
     bool is_out_of_order;
 };
 
@@ -303,6 +306,7 @@ start_sequence(struct machine *m)
     m->file = 1;
     m->line = 1;
     m->column = 0;
+    m->discriminator = 0;
     m->first = m->lines->rows.n;
     m->is_out_of_order = false;
 }
@@ -324,6 +328,18 @@ is_same_location(const struct cpprof__line_row *a,
     return a->line == b->line && a->column == b->column && a->file == b->file;
 }
 
+/* Room for a row and its discriminator. */
+static bool
+has_room(struct cpprof__lines *lines)
+{
+    if (!CPPROF__BOUNDED_ROOM(&lines->rows))
+        return false;
+    if (!lines->wants_discriminators)
+        return true;
+    lines->discriminators.n = lines->rows.n;
+    return CPPROF__BOUNDED_ROOM(&lines->discriminators);
+}
+
 /* Of several rows for one address the last one counts; one that says the same
  * as the one before it (about a third) says nothing. */
 static void
@@ -338,9 +354,13 @@ add_row(struct machine *m)
         m->is_out_of_order = true;
     if (last && row.address == last->address)
         *last = row;
-    else if ((!last || !is_same_location(last, &row)) &&
-             CPPROF__BOUNDED_ROOM(&lines->rows))
+    else if ((!last || !is_same_location(last, &row) ||
+              m->discriminator != cpprof__lines_discriminator(lines, last)) &&
+             has_room(lines))
         lines->rows.at[lines->rows.n++] = row;
+    if (lines->wants_discriminators && lines->rows.n > m->first)
+        lines->discriminators.at[lines->rows.n - 1] = m->discriminator;
+    m->discriminator = 0;
 }
 
 /* Keep the sequence if it is code of this image. */
@@ -400,6 +420,11 @@ run_extended(struct machine *m, struct cpprof__reader *r)
         m->address = 0;
         m->operation = 0;
         memcpy(&m->address, bytes + 1, n - 1);
+    } else if (bytes[0] == DW_LNE_set_discriminator &&
+               m->lines->wants_discriminators) {
+        struct cpprof__reader value = cpprof__reader(bytes + 1, n - 1);
+
+        m->discriminator = (uint32_t)cpprof__read_varint(&value);
     }
 }
 
@@ -502,6 +527,15 @@ cpprof__lines_find(const struct cpprof__lines *lines, uint64_t address)
             high = middle;
     }
     return low ? &rows[low - 1] : NULL;
+}
+
+uint32_t
+cpprof__lines_discriminator(const struct cpprof__lines *lines,
+                            const struct cpprof__line_row *row)
+{
+    return lines->wants_discriminators
+               ? lines->discriminators.at[row - lines->rows.at]
+               : 0;
 }
 
 bool

@@ -36,8 +36,11 @@ struct cpprof__line_row {
 
 /* Zero bytes is a valid, empty table. */
 struct cpprof__lines {
+    /* Set before it is read: rows differ by their discriminators, too. */
+    bool wants_discriminators;
     /* Rows of one sequence are adjacent and sorted by address. */
     CPPROF__ARRAY(struct cpprof__line_row) rows;
+    CPPROF__ARRAY(uint32_t) discriminators; /* of rows, if they are wanted */
     CPPROF__ARRAY(struct cpprof__line_sequence {
         size_t first; /* in rows */
         size_t n;
@@ -66,6 +69,11 @@ cpprof__lines_read(struct cpprof__lines *lines,
 /* The row for address, or NULL. */
 const struct cpprof__line_row *
 cpprof__lines_find(const struct cpprof__lines *lines, uint64_t address);
+
+/* The discriminator of a row of the table; 0: none, or they are not wanted. */
+uint32_t
+cpprof__lines_discriminator(const struct cpprof__lines *lines,
+                            const struct cpprof__line_row *row);
 
 /*
  * The file of a number, as rows and DW_AT_call_file have it; *directory is

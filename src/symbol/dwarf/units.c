@@ -49,6 +49,7 @@ read_lines(const struct cpprof__units *units, Dwarf_Die *die,
     Dwarf_Attribute attribute;
     Dwarf_Word offset;
 
+    lines->wants_discriminators = units->wants_discriminators;
     if (dwarf_formudata(dwarf_attr(die, DW_AT_stmt_list, &attribute),
                         &offset) == 0)
         cpprof__lines_read(lines, &units->sections, offset, code);

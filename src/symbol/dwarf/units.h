@@ -56,6 +56,7 @@ struct cpprof__units {
     CPPROF__ARRAY(struct cpprof__unit) items;
     struct cpprof__ranges ranges; /* value: in items */
     bool is_cut;                  /* the walk over the units broke off */
+    bool wants_discriminators;    /* set before it is opened */
     bool has_inlines; /* a unit of a language that has functions to inline */
     struct cpprof__line_sections sections;
     size_t n_line_bytes; /* of all lines */
