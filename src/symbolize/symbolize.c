@@ -16,7 +16,7 @@
 #include "profile/model/path.h"
 #include "profile/model/stand_ins.h"
 #include "symbolize/given.h"
-#include "symbolize/image.h"
+#include "symbolize/image_find.h"
 #include "symbolize/lookup.h"
 #include "symbolize/warn.h"
 
@@ -25,8 +25,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#define DEBUG_FOLDER "/usr/lib/debug/.build-id"
 
 /* What says that a mapping needs no names any more. */
 #define HAS_NAMES                                                              \
@@ -147,62 +145,6 @@ is_wanted(struct work *w, size_t mapping)
 
 /* ------------------------------------------------------------- images ---- */
 
-static enum cpprof_status
-open_checked(struct source *source, const char *path, const char *build_id,
-             struct cpprof_error *error)
-{
-    enum cpprof_status status = cpprof__image_open(&source->image, path, error);
-    const char *id = source->image.build_id;
-
-    if (status != CPPROF_OK)
-        return status;
-    status = cpprof__image_fits(&source->image, path, &source->range, error);
-    if (status == CPPROF_OK && *build_id && *id &&
-        strncmp(id, build_id, CPPROF_BUILD_ID_MAX - 1) != 0)
-        status = cpprof__fail(error, CPPROF_BAD_DATA, 0,
-                              "build ID mismatch, the file has %s", id);
-    if (status != CPPROF_OK)
-        cpprof__image_close(&source->image);
-    return status;
-}
-
-/* The file of debug information that is installed for a build id. */
-static enum cpprof_status
-open_debug_file(struct source *source, const char *build_id, char *path,
-                size_t n_path)
-{
-    struct cpprof_error none;
-    size_t n = strlen(build_id);
-
-    if (n < 4 || n >= CPPROF_BUILD_ID_MAX || strchr(build_id, '/'))
-        return CPPROF_BAD_DATA;
-    snprintf(path, n_path, "%s/%.2s/%s.debug", DEBUG_FOLDER, build_id,
-             build_id + 2);
-    return open_checked(source, path, build_id, &none);
-}
-
-/* What somebody else has: of a build id, the debug file, which names all
- * functions, or else the binary. */
-static enum cpprof_status
-open_fetched(struct work *w, struct source *source, const char *build_id,
-             char path[PATH_MAX])
-{
-    static const enum pprof_wanted_file files[] = {PPROF_WANTED_DEBUG_FILE,
-                                                   PPROF_WANTED_BINARY};
-    const struct pprof_symbolize_options *o = w->options;
-    enum cpprof_status status = CPPROF_BAD_DATA;
-    struct cpprof_error none;
-    size_t i;
-
-    if (!*build_id || !o || !o->fetch)
-        return status;
-    for (i = 0; i < sizeof files / sizeof *files && status == CPPROF_BAD_DATA;
-         i++)
-        if (o->fetch(o->ctx, files[i], build_id, path, PATH_MAX))
-            status = open_checked(source, path, build_id, &none);
-    return status;
-}
-
 static void
 warn_closed(struct work *w, size_t mapping, const struct cpprof_error *error)
 {
@@ -226,25 +168,18 @@ open_source(struct work *w, size_t mapping, char path[PATH_MAX])
 {
     const struct pprof_mapping *m = &w->p->mappings.at[mapping];
     const char *given = cpprof__given_for(w->given, w->n_given, w->p, mapping);
-    const char *file =
-        given ? given : cpprof__strings_text(&w->p->strings, m->file);
-    const char *build_id = cpprof__strings_text(&w->p->strings, m->build_id);
     struct source *source = &w->sources[mapping];
-    enum cpprof_status status = CPPROF_BAD_DATA;
     struct cpprof_error error = {0};
+    struct cpprof__wanted_image wanted = {
+        .file = given ? given : cpprof__strings_text(&w->p->strings, m->file),
+        .build_id = cpprof__strings_text(&w->p->strings, m->build_id),
+        .range = {m->start, m->limit, m->offset},
+        .options = w->options,
+    };
+    enum cpprof_status status =
+        cpprof__find_image(&source->image, &wanted, path, &error);
 
-    source->range =
-        (struct cpprof__mapped_range){m->start, m->limit, m->offset};
-    if (*file)
-        status = open_checked(source, file, build_id, &error);
-    if (status == CPPROF_OK && !realpath(file, path)) {
-        cpprof__image_close(&source->image);
-        status = cpprof__fail(&error, CPPROF_SYSTEM, 0, "%m");
-    }
-    if (status != CPPROF_OK && status != CPPROF_NOMEM)
-        status = open_debug_file(source, build_id, path, PATH_MAX);
-    if (status != CPPROF_OK && status != CPPROF_NOMEM)
-        status = open_fetched(w, source, build_id, path);
+    source->range = wanted.range;
     if (status != CPPROF_OK && status != CPPROF_NOMEM)
         warn_closed(w, mapping, &error);
     return status;
