@@ -164,7 +164,8 @@ cpprof__cli_complete(int argc, char **argv)
         offer_topics(argv[argc - 1]);
     else if (argc > 2 && c->flags)
         offer_of_command(argc, argv, c->flags,
-                         c->flags == cpprof__convert_flag_table
+                         c->flags == cpprof__convert_flag_table ||
+                                 c->flags == cpprof__pgo_flag_table
                              ? ":files\n"
                              : ":commands\n:files\n");
     else

@@ -164,7 +164,7 @@ def main():
     check("and all topics of help", len(topics) > 8 and not missing, missing)
     test_help(known)
     test_manual(known)
-    for command in ("record", "leaks", "convert"):
+    for command in ("record", "leaks", "convert", "pgo"):
         text = said(command, "-help")
         wanted = set(re.findall(r"^  (-\w+)", text, re.M))
         got = {word.rstrip("=") for word in bash("cpprof", command, "-")}

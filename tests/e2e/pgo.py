@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""cpprof pgo: a program of known behaviour is built by clang, recorded, and
+built again with what pgo makes of the profile.
+
+    pgo.py CPPROF       TAP
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
+
+cpprof = os.path.realpath(sys.argv[1])
+tap = Tap()
+CLANG = "clang-14 -O2 -gline-tables-only -fdebug-info-for-profiling"
+
+HEADER = """static inline unsigned mix(unsigned x)
+{
+    x = x * 1664525u + 1013904223u;
+    return x ^ x >> 13;
+}
+"""
+
+# step() here and in the other file are different functions.
+MAIN = """#include "mix.h"
+#include <stdio.h>
+#include <stdlib.h>
+unsigned other(unsigned);
+#define STEP(k) s = s * (k + 3) ^ (s >> (k & 7)); \\
+    if (s % 5 == k % 5) s += n * k; else s ^= x << (k & 3)
+static unsigned big(unsigned x, unsigned n) /* too large to be inlined */
+{
+    unsigned s = x;
+    STEP(1); STEP(2); STEP(3); STEP(4); STEP(5); STEP(6); STEP(7);
+    STEP(8); STEP(9); STEP(10); STEP(11); STEP(12); STEP(13); STEP(14);
+    return s;
+}
+static unsigned step(unsigned x)
+{
+    for (int i = 0; i < 40; i++)
+        x = mix(x);
+    return x;
+}
+static unsigned left(unsigned x) { return step(x) + 1; }
+static unsigned right(unsigned x) { return step(x) + 2; }
+unsigned (*volatile turn[2])(unsigned) = {left, right};
+unsigned (*volatile lonely)(unsigned) = step;
+__attribute__((noinline)) unsigned choose(unsigned x)
+{
+    unsigned s = 0;
+    for (unsigned i = 0; i < 64; i++) {
+        s = mix(s + x);
+        if (s % 16 != 0) {
+            s = s * 7 + 1;
+            s ^= s >> 3;
+        } else {
+            s = s * 5 + 3;
+            s ^= s >> 5;
+        }
+    }
+    return s;
+}
+__attribute__((noinline)) unsigned call(unsigned x, unsigned n)
+{
+    unsigned s = 0;
+    for (unsigned i = 0; i < n; i++)
+        s += turn[i % 4 == 0](s + x);
+    return s;
+}
+__attribute__((noinline)) unsigned hot(unsigned x)
+{
+    for (unsigned i = 0; i < 60; i++)
+        x = mix(mix(mix(mix(x)))) + big(x, i);
+    return x;
+}
+__attribute__((noinline)) unsigned never(unsigned x)
+{
+    return big(x, 3) + big(x, 4);
+}
+int main(int argc, char **argv)
+{
+    unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 1, s = 0;
+    for (unsigned i = 0; i < n * 10000; i++) {
+        s += hot(s + i);
+        s += choose(s);
+        s += call(s, 4);
+        if (s == 1)
+            s += never(s) + lonely(s);
+        s += other(s);
+    }
+    printf("%u\\n", s);
+    return 0;
+}
+"""
+
+OTHER = """#include "mix.h"
+
+
+
+static unsigned step(unsigned x)
+{
+    for (int i = 0; i < 20; i++)
+        x = mix(x) / 3;
+    return x;
+}
+unsigned (*volatile chosen)(unsigned) = step;
+unsigned other(unsigned x) { return chosen(x); }
+"""
+
+
+def sh(command):
+    done = subprocess.run(command, shell=True, check=False,
+                          capture_output=True, text=True)
+    if done.returncode:
+        print("# %s: %s" % (command, done.stderr), flush=True)
+    return done.stdout + done.stderr
+
+
+def pgo(*words):
+    """Status, output, messages."""
+    done = subprocess.run([cpprof, "pgo", *words], capture_output=True,
+                          check=False, text=True, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+def record(program, out, runs=30):
+    sh("%s record -F 1000 -o %s -- ./%s %d" % (cpprof, out, program, runs))
+
+
+def body(text, name):
+    """{position: first number} of a function that is not inlined."""
+    found = {}
+    inside = False
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            inside = line.startswith(name + ":")
+        match = re.match(r" (\d+(?:\.\d+)?): (\d+)", line)
+        if inside and match:
+            found[match.group(1)] = int(match.group(2))
+    return found
+
+
+def calls(program, function):
+    """The functions that it calls."""
+    text = sh("objdump -d --no-show-raw-insn %s" % program)
+    match = re.search(r"<%s>:\n(.*?)\n\n" % function, text + "\n\n", re.S)
+    return re.findall(r"(?:call|jmp) .*<(\w+)>$", match.group(1), re.M) \
+        if match else []
+
+
+def one_line(name, words, part):
+    status, out, err = pgo(*words)
+    lines = [line for line in err.splitlines() if line]
+    tap.ok(name, status == 2 and not out and part in lines[-1] and
+           all(line.startswith("cpprof: pgo: ") for line in lines),
+           status, out, err)
+
+
+# --- what is written ---------------------------------------------------------
+
+def counts(text):
+    loop = body(text, "choose")
+    often, seldom = loop.get("5", 0), loop.get("8", 1)
+    tap.ok("branch_taken_15_of_16_is_told_so",
+           often > 4 * seldom > 0, loop)
+    tap.ok("entry_of_loop_is_rare", loop.get("1", 1 << 60) < often / 8, loop)
+    match = re.search(r"^ 4: (\d+)(.*)$",
+                      ("\n" + text).split("\ncall:")[1], re.M)
+    targets = dict(re.findall(r"(\w+):(\d+)", match.group(2)))
+    tap.ok("indirect_call_has_its_targets",
+           int(targets.get("left", 0)) > int(targets.get("right", 0)) > 0,
+           match.group(0))
+    tap.has("inlined_functions_nest", text, "\n 0: step:")
+    tap.matches("inlined_function_of_header_nests_deeper", r"^  \d+: mix:\d+$",
+                ("\n" + text).split("\nleft:")[1])
+    tap.matches("discriminators_are_told", r"^ \d+\.\d+: \d+", text)
+
+
+def read_by_clang():
+    said = sh(CLANG + " -Wall -Werror -fprofile-sample-use=p.prof -o used "
+                      "main.c other.c")
+    tap.same("clang_reads_it_without_a_warning", said, "")
+    tap.ok("hot_call_is_inlined_with_it",
+           "big" in calls("plain", "hot") and "big" not in
+           calls("used", "hot") and "big" in calls("used", "never"),
+           calls("plain", "hot"), calls("used", "hot"), calls("used", "never"))
+    if shutil.which("llvm-profdata-14"):
+        tap.has("llvm_profdata_reads_it",
+                sh("llvm-profdata-14 show --sample p.prof"), "Function: hot")
+    else:
+        tap.skip("llvm_profdata_reads_it", "no llvm-profdata-14")
+
+
+def twins(text):
+    sh(CLANG + " -funique-internal-linkage-names -o unique main.c other.c")
+    record("unique", "unique.pb.gz")
+    unique = pgo("unique.pb.gz")[1]
+    tap.matches("unique_names_are_kept", r"^\w*step\w*\.__uniq\.\d+:\d+", unique)
+    said = sh(CLANG + " -funique-internal-linkage-names -Wall -Werror "
+              "-fprofile-sample-use=unique.prof -o used main.c other.c"
+              if not pgo("-o", "unique.prof", "unique.pb.gz")[0] else "false")
+    tap.same("clang_reads_unique_names", said, "")
+    names = set(re.findall(r"(\w*step\w*\.__uniq\.\d+):\d", unique))
+    tap.same("twins_are_two_functions_by_them", len(names), 2)
+
+
+def clones():
+    """gcc makes copies, and moves cold parts away."""
+    sh("gcc -O3 -g -o gcc main.c other.c")
+    record("gcc", "gcc.pb.gz")
+    status, text, err = pgo("gcc.pb.gz")
+    names = re.findall(r"^([^\s:]+):", text, re.M)
+    tap.ok("copies_and_parts_go_to_their_function",
+           status == 0 and "hot" in names and not [n for n in names
+                                                   if "." in n], names, err)
+
+
+def builds():
+    """A second build, of moved lines, of which both files are there."""
+    with open("main.c") as file:
+        text = file.read()
+    os.mkdir("newer")
+    for name in ("mix.h", "other.c"):
+        shutil.copy(name, "newer")
+    with open("newer/main.c", "w") as file:
+        file.write("/* moved */\n\n\n" + text)
+    sh("cd newer && %s -o plain main.c other.c" % CLANG)
+    record("newer/plain", "newer.pb.gz")
+    old, new = pgo("p.pb.gz")[1], pgo("newer.pb.gz")[1]
+    status, both, err = pgo("p.pb.gz", "newer.pb.gz")
+    sums = [sum(body(t, "choose").values()) for t in (old, new, both)]
+    tap.ok("two_builds_add_up", status == 0 and
+           body(both, "choose").keys() == body(old, "choose").keys() and
+           abs(sums[0] + sums[1] - sums[2]) < sums[2] / 50, sums, err)
+    os.rename("newer/plain", "newer/gone")
+    status, _, err = pgo("-o", "both.prof", "p.pb.gz", "newer.pb.gz")
+    tap.ok("build_that_is_not_here_is_said", status == 0 and
+           re.search(r"\d+\.\d% of the samples are left out: .*newer/plain, "
+                     "build ID [0-9a-f]+ is not here", err), err)
+
+
+# --- stripped, wrong, nothing ------------------------------------------------
+
+def elsewhere(text):
+    sh("objcopy --only-keep-debug plain plain.debug && mkdir away && "
+       "cp plain away/kept && strip -o stripped plain && mv plain away/gone")
+    one_line("binary_that_is_not_here_is_one_line", ["p.pb.gz"],
+             "no binary of the profile was found")
+    status, out, err = pgo("-binary=stripped", "-binary=plain.debug",
+                           "p.pb.gz")
+    tap.ok("stripped_program_with_its_debug_file_is_the_same",
+           status == 0 and out == text, err)
+    one_line("stripped_program_is_one_line", ["-binary=stripped", "p.pb.gz"],
+             "is stripped, and its debug file is not here")
+    one_line("debug_file_alone_is_said", ["-binary=plain.debug", "p.pb.gz"],
+             "no code of the sampled functions")
+    one_line("wrong_binary_is_one_line", ["-binary=used", "p.pb.gz"],
+             "build ID")
+    one_line("no_binary_at_all_is_one_line", ["-binary=main.c", "p.pb.gz"],
+             "main.c")
+    sh("mv away/gone plain")
+
+
+def hopeless():
+    sh("%s record -t heap -o heap.pb.gz -- ./plain" % cpprof)
+    one_line("heap_profile_is_refused", ["heap.pb.gz"],
+             "does not say how often code runs")
+    with open("stacks.folded", "w") as file:
+        file.write("main;hot;big 100\nmain;choose 50\n")
+    one_line("profile_without_addresses_is_refused", ["stacks.folded"],
+             "no addresses")
+    open("empty", "w").close()
+    status, _, err = pgo("empty")
+    tap.ok("empty_file_is_refused", status == 2 and len(err.splitlines()) == 1,
+           err)
+    for target, instead in (("gcc", "-fprofile-generate"),
+                            ("bolt", "-for=clang"), ("order", "-for=clang")):
+        one_line("%s_is_answered_with_what_to_use_instead" % target,
+                 ["-for=" + target, "p.pb.gz"], instead)
+    one_line("unknown_compiler_is_refused", ["-for=msvc", "p.pb.gz"],
+             "no such compiler")
+    one_line("no_profile_is_refused", [], "no profile given")
+
+
+def check():
+    status, out, _ = pgo("-check", "p.pb.gz", "-binary=plain")
+    tap.ok("check_has_a_line_for_each_thing", re.fullmatch(
+        r"((ok|weak|bad) +(samples|program|lines|discriminators|hot functions"
+        r"|builds|sources): .*\n){7}", out), out)
+    tap.matches("check_finds_lines", r"^ok +lines: ", out)
+    tap.matches("check_finds_discriminators", r"^ok +discriminators: ", out)
+    sh("gcc -O2 -o bare main.c other.c")
+    record("bare", "bare.pb.gz", 5)
+    one_line("check_of_program_without_lines_says_how_to_build",
+             ["-check", "bare.pb.gz"], "-fdebug-info-for-profiling")
+    record("plain", "short.pb.gz", 1)
+    status, out, _ = pgo("-check", "short.pb.gz")
+    tap.ok("check_of_few_samples_fails_and_says_how_many",
+           status == 2 and re.search(r"^bad +samples: \d+.* record \d+ times",
+                                     out, re.M), status, out)
+    os.utime("main.c", (2e9, 2e9))
+    tap.matches("check_tells_sources_that_changed", r"^weak +sources: ",
+                pgo("-check", "p.pb.gz")[1])
+
+
+def main():
+    if not shutil.which("clang-14"):
+        print("1..0 # SKIP no clang-14")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for name, text in (("mix.h", HEADER), ("main.c", MAIN),
+                           ("other.c", OTHER)):
+            with open(name, "w") as file:
+                file.write(text)
+        sh(CLANG + " -o plain main.c other.c")
+        record("plain", "p.pb.gz")
+        status, text, err = pgo("p.pb.gz")
+        tap.ok("profile_is_written", status == 0 and text, err)
+        pgo("-o", "p.prof", "p.pb.gz")
+        counts(text)
+        read_by_clang()
+        twins(text)
+        clones()
+        builds()
+        elsewhere(text)
+        hopeless()
+        check()
+        os.chdir("/")
+    return tap.end()
+
+
+sys.exit(main())
