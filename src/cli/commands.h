@@ -24,6 +24,8 @@ int
 cpprof__cli_convert(int argc, char **argv);
 int
 cpprof__cli_pgo(int argc, char **argv);
+int
+cpprof__cli_gate(int argc, char **argv);
 /* A report whose format is argv[0], "top"; or "merge". */
 int
 cpprof__cli_report(int argc, char **argv);
@@ -41,6 +43,7 @@ extern const struct cpprof__flag cpprof__record_flag_table[];
 extern const struct cpprof__flag cpprof__leaks_flag_table[];
 extern const struct cpprof__flag cpprof__convert_flag_table[];
 extern const struct cpprof__flag cpprof__pgo_flag_table[];
+extern const struct cpprof__flag cpprof__gate_flag_table[];
 extern const struct cpprof__flag cpprof__report_flag_table[];
 
 /* A word that the program can begin with. */

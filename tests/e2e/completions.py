@@ -164,9 +164,9 @@ def main():
     check("and all topics of help", len(topics) > 8 and not missing, missing)
     test_help(known)
     test_manual(known)
-    for command in ("record", "leaks", "convert", "pgo"):
+    for command in ("record", "leaks", "convert", "pgo", "gate"):
         text = said(command, "-help")
-        wanted = set(re.findall(r"^  (-\w+)", text, re.M))
+        wanted = set(re.findall(r"^  (-[\w-]+)", text, re.M))
         got = {word.rstrip("=") for word in bash("cpprof", command, "-")}
         check("%s has flags of its own" % command,
               wanted and got - {"-help"} == wanted, got ^ wanted)

@@ -53,7 +53,7 @@ prepare(struct pprof_profile *p, const struct cpprof__report_flags *w,
         status = cpprof__origins_forget(w->origins, p, error);
     if (status == CPPROF_OK && w->add_comment && *w->add_comment)
         status = pprof_add_comment(p, w->add_comment, error);
-    if (status == CPPROF_OK)
+    if (status == CPPROF_OK && !w->keeps_no_copy)
         cpprof__origins_save(w->origins, p);
     return status;
 }
@@ -175,9 +175,8 @@ free_stdin(const struct cpprof__report_flags *w)
     return true;
 }
 
-/* The profile, ready for reports. NULL after printing what is wrong. */
-static struct pprof_profile *
-read_prepared(void *flags)
+struct pprof_profile *
+cpprof__read_prepared(void *flags)
 {
     struct cpprof__report_flags *w = flags;
     struct cpprof_error error = {0};
@@ -218,8 +217,8 @@ read_and_report(struct cpprof__report_flags *w)
 
     w->origins = &origins;
     if (w->http && *w->http)
-        return cpprof__web(w, read_prepared, w);
-    p = read_prepared(w);
+        return cpprof__web(w, cpprof__read_prepared, w);
+    p = cpprof__read_prepared(w);
     cpprof__viewer_begin();
     if (p) {
         if (!w->interactive)

@@ -55,8 +55,9 @@ struct cpprof__report_flags {
     struct cpprof__fetch_options fetch;
     struct cpprof__origins *origins; /* of sources that are URLs */
     bool help;
-    bool tell_sum; /* say in the heading what was added up, and at the end
-                    * what could tell the names that are missing */
+    bool keeps_no_copy; /* of what was fetched */
+    bool tell_sum;      /* say in the heading what was added up, and at the end
+                         * what could tell the names that are missing */
     /* Results: the sources that were added up, and the processes in them as
      * far as they are counted, which is with tell_sum alone. */
     size_t n_added, n_processes;
@@ -82,6 +83,13 @@ cpprof__choose_format(struct cpprof__report_flags *flags, const char *name);
  */
 struct pprof_profile *
 cpprof__read_sources(struct cpprof__report_flags *flags);
+
+/* Copies of sources in place of these, each folder replaced by its files: to be
+ * freed, each and the array, whatever is returned. False after printing what is
+ * wrong. */
+bool
+cpprof__expand_sources(char *const *sources, int n,
+                       struct cpprof__flag_list *all);
 
 /* -------------------------------------------------- processes.c ------- */
 
@@ -140,6 +148,12 @@ cpprof__hint(const struct pprof_profile *profile, const char *sample_index,
              char *text, size_t n_text);
 
 /* ----------------------------------------------------- report.c ------- */
+
+/* Read the sources of `flags`, a struct cpprof__report_flags, and make them
+ * ready for reports: names, and without the frames that a profile says to drop.
+ * NULL after printing what is wrong. */
+struct pprof_profile *
+cpprof__read_prepared(void *flags);
 
 /* Print a report, to flags->output or standard output. Changes the profile.
  * Returns the exit status. */

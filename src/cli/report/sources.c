@@ -338,3 +338,15 @@ cpprof__read_sources(struct cpprof__report_flags *w)
     CPPROF__ARRAY_FREE(&paths);
     return p;
 }
+
+bool
+cpprof__expand_sources(char *const *sources, int n,
+                       struct cpprof__flag_list *all)
+{
+    struct paths paths = {0};
+    bool ok = add_paths(&paths, sources, n);
+
+    all->at = paths.at;
+    all->n = (int)paths.n;
+    return ok;
+}

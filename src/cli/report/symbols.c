@@ -91,11 +91,17 @@ cpprof__parse_symbolize(struct cpprof__symbolize *s, const char *text)
 
 /* ------------------------------------------------------------- names ---- */
 
-/* Print each line of a warning on stderr. */
+/* Print each line of a warning on stderr; once, if it is true of many profiles
+ * in a row. */
 static void
 warn(void *ctx, const char *text)
 {
+    static char last[256];
+
     (void)ctx;
+    if (strncmp(text, last, sizeof last - 1) == 0)
+        return;
+    snprintf(last, sizeof last, "%s", text);
     while (text) {
         size_t n = strcspn(text, "\n");
 

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cpprof gate`: has a program become slower? docs/gate.md says what is tested
+ * and why.
+ *
+ *     sources --> model.c --> match.c --> values.c --> judge.c --> print_*.c
+ *     profiles    keys, tree  renamed     key x run    verdicts    reports
+ *
+ * A run is one profile of one side, base or head. A key is what is judged: a
+ * function, a label or a package. The tree has the stacks of all runs.
+ */
+#ifndef CLI_GATE_GATE_H
+#define CLI_GATE_GATE_H
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/hash.h"
+#include "cli/report/report.h"
+
+#include <cpprof/pprof/profile.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit statuses; there is no verdict, too, when something is wrong. */
+#define CPPROF__GATE_PASS         0
+#define CPPROF__GATE_FAIL         1
+#define CPPROF__GATE_INCONCLUSIVE 2
+
+#define CPPROF__GATE_NONE UINT32_MAX
+
+/* Bytes of a name that people are shown: of templates it is long. */
+#define CPPROF__GATE_SHOWN 100
+
+enum cpprof__gate_by {
+    CPPROF__GATE_FUNCTION,
+    CPPROF__GATE_LABEL,
+    CPPROF__GATE_PACKAGE,
+};
+
+/* ------------------------------------------------------- flags.c ------- */
+
+struct cpprof__gate_flags {
+    struct cpprof__report_flags report; /* how one profile is read */
+    const char *fail_over_text, *of, *by_text, *per, *confidence_text;
+    const char *smallest_text, *sure_text;
+    const char *json, *junit, *markdown, *flamegraph; /* files, or NULL */
+    const char *against;
+    int last, n_record;
+    const char *base_command, *head_command, *rate, *engine;
+    bool one_core;
+    bool help;
+
+    /* Parsed. */
+    double fail_over, alpha, smallest, sure; /* as parts of 1 */
+    bool flat;
+    enum cpprof__gate_by by;
+    const char *label_key; /* the one of -by=label:KEY, or NULL */
+    char **base, **head;   /* sources */
+    int n_base, n_head;
+};
+
+/* Parse; false after printing what is wrong. argv is changed. */
+bool
+cpprof__gate_parse(int argc, char **argv, struct cpprof__gate_flags *flags);
+void
+cpprof__gate_flags_free(struct cpprof__gate_flags *flags);
+
+/* ------------------------------------------------------- model.c ------- */
+
+struct cpprof__gate_entry {
+    uint32_t node;
+    double value;
+};
+
+struct cpprof__gate_run {
+    char *name; /* of the source, without a password */
+    bool is_head;
+    double total;
+    double work; /* what was done, in units of -per */
+    int64_t time_ns, duration_ns;
+    CPPROF__ARRAY(struct cpprof__gate_entry) entries;
+};
+
+/* A function, label or package. Names are of the model's arena. */
+struct cpprof__gate_key {
+    const char *name;
+    const char *renamed; /* its name in head, if that is another one */
+    uint32_t is;         /* the key that it counts as: itself, mostly */
+    bool is_judged;      /* false: a frame that only paths show */
+    bool is_folded;      /* counts as a part of its callers */
+    double base, head;   /* cumulative, of a run, before matching: match.c */
+};
+
+/* A key below its callers. A node comes behind its parent. */
+struct cpprof__gate_node {
+    uint32_t parent; /* or CPPROF__GATE_NONE */
+    uint32_t key;
+    double base, head; /* means of a run, with all below; values.c */
+};
+
+struct cpprof__gate_model {
+    const struct cpprof__gate_flags *flags;
+    struct cpprof__arena arena;
+    CPPROF__ARRAY(struct cpprof__gate_run) runs; /* base, then head */
+    size_t n_base, n_head;
+    CPPROF__ARRAY(struct cpprof__gate_key) keys;
+    CPPROF__ARRAY(struct cpprof__gate_node) nodes;
+    struct cpprof__index key_index, node_index;
+    char *type, *unit;               /* of the values; NULL: no profile yet */
+    double quantum;                  /* what one sample adds; 0: unknown */
+    struct pprof_merger *mergers[2]; /* sums for a flame graph, or NULL */
+};
+
+/* Add a profile, filtered already, as a run; `name` is copied. */
+enum cpprof_status
+cpprof__gate_add(struct cpprof__gate_model *model,
+                 const struct pprof_profile *profile, const char *name,
+                 bool is_head, double work, struct cpprof_error *error);
+void
+cpprof__gate_model_free(struct cpprof__gate_model *model);
+
+/* ------------------------------------------------------- names.c ------- */
+
+/* The name of a function without what a compiler adds to clones and parts of
+ * it: "f.constprop.0" and "f [clone .cold]" are f. In `out`, cut to size. */
+void
+cpprof__gate_plain_name(const char *name, char *out, size_t size);
+
+/* The package of a function: its namespace, the package of Go, the file of a
+ * script, else the file of its mapping. */
+void
+cpprof__gate_package(const char *name, const char *source, const char *mapping,
+                     char *out, size_t size);
+
+/* -------------------------------------------------------- runs.c ------- */
+
+/* Read all sources of both sides. False after printing what is wrong. */
+bool
+cpprof__gate_read(struct cpprof__gate_model *model);
+
+/* What was done in a run, as -per says. False after printing why that is not
+ * known. */
+bool
+cpprof__gate_work(const struct pprof_profile *profile, const char *per,
+                  const char *name, double *work);
+
+/* ------------------------------------------------------- match.c ------- */
+
+/* Find functions that only one side has: renamed ones count as one; others as
+ * parts of their callers. Errors: CPPROF_NOMEM. */
+enum cpprof_status
+cpprof__gate_match(struct cpprof__gate_model *model,
+                   struct cpprof_error *error);
+
+/* ------------------------------------------------------ values.c ------- */
+
+/* By key and run: [key * n_runs + run]. */
+struct cpprof__gate_values {
+    double *flat, *cum;
+    size_t n_keys, n_runs;
+};
+
+/* Count values by key, as work says, and the means of nodes. Errors:
+ * CPPROF_NOMEM. */
+enum cpprof_status
+cpprof__gate_count(struct cpprof__gate_model *model,
+                   struct cpprof__gate_values *values,
+                   struct cpprof_error *error);
+void
+cpprof__gate_values_free(struct cpprof__gate_values *values);
+
+/* The node that a node counts as, when keys are folded. */
+uint32_t
+cpprof__gate_unfolded(const struct cpprof__gate_model *model, uint32_t node);
+
+/* ------------------------------------------------- statistics.c ------- */
+
+/* P(T > t) of Student's distribution, and the t of that probability. */
+double
+cpprof__student_tail(double t, double df);
+double
+cpprof__student_quantile(double tail, double df);
+
+/* Numbers of both sides of one thing. The first n_base are of base. */
+struct cpprof__gate_sides {
+    double base, head; /* means */
+    double within;     /* sum of squares around them */
+};
+struct cpprof__gate_sides
+cpprof__gate_sides(const double *x, size_t n_base, size_t n_head);
+
+/* Splits of the runs into two sides that could have been, in a fixed order:
+ * all, or a sample of them. */
+struct cpprof__gate_splits {
+    uint8_t *is_head; /* [split * n_runs + run] */
+    size_t n, n_runs;
+};
+/* At most that many, and CPPROF__GATE_MOST_SPLITS. If fewer than
+ * CPPROF__GATE_FEW_SPLITS are possible there are none: n is 0. Errors:
+ * CPPROF_NOMEM. */
+#define CPPROF__GATE_FEW_SPLITS  3000
+#define CPPROF__GATE_MOST_SPLITS 13000
+enum cpprof_status
+cpprof__gate_splits_make(struct cpprof__gate_splits *splits, size_t n_base,
+                         size_t n_head, size_t most,
+                         struct cpprof_error *error);
+
+/* ------------------------------------------------------- judge.c ------- */
+
+/* One judged thing. */
+struct cpprof__gate_row {
+    uint32_t key;             /* CPPROF__GATE_NONE: the whole */
+    int verdict;              /* CPPROF__GATE_PASS, FAIL, INCONCLUSIVE */
+    double base, head;        /* means of a run, by work */
+    double growth, low, high; /* parts of the base; HUGE_VAL: appeared */
+    double of_whole;          /* growth as a part of the whole's base */
+    double share;             /* of the whole, the larger side */
+    double t, se;
+    double p, q;       /* one-sided; q: false discovery rate */
+    bool must_be_sure; /* the verdict of all waits for it */
+    double n_further;  /* runs of each side; 0: it is decided */
+    bool is_proven;
+    uint32_t because; /* the row of a callee that its growth comes from; NONE */
+    uint32_t node;    /* where most of its growth is; NONE */
+};
+
+struct cpprof__gate_result {
+    CPPROF__ARRAY(struct cpprof__gate_row) rows; /* the whole, then by growth */
+    int verdict;
+    double n_further; /* HUGE_VAL: no number would do */
+    bool is_relative; /* compared with the rest of the program */
+    bool has_whole;
+    size_t n_tested;             /* functions */
+    size_t n_splits;             /* 0: Student's distribution */
+    CPPROF__ARRAY(char *) notes; /* lines for people */
+};
+
+enum cpprof_status
+cpprof__gate_judge(const struct cpprof__gate_model *model,
+                   const struct cpprof__gate_values *values,
+                   struct cpprof__gate_result *result,
+                   struct cpprof_error *error);
+void
+cpprof__gate_result_free(struct cpprof__gate_result *result);
+
+/* Append a line for people. */
+void
+cpprof__gate_note(struct cpprof__gate_result *result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ------------------------------------------------------- blame.c ------- */
+
+/* Fill `because` and `node` of the rows that fail. */
+void
+cpprof__gate_blame(const struct cpprof__gate_model *model,
+                   struct cpprof__gate_result *result);
+
+/* The call path to a row's node and to what is new below it, from the root:
+ * "main > parse > ...", each name cut to max_name bytes. "" where there is
+ * none. */
+void
+cpprof__gate_path(const struct cpprof__gate_model *model,
+                  const struct cpprof__gate_row *row, int max_name,
+                  struct cpprof__buffer *out);
+
+/* ------------------------------------------------------- print.c ------- */
+
+/* What all reports say in the same words. */
+const char *
+cpprof__gate_word(int verdict);
+const char *
+cpprof__gate_name(const struct cpprof__gate_model *model,
+                  const struct cpprof__gate_row *row);
+/* "+5.1 %", "new", "gone". */
+void
+cpprof__gate_percent(double part, char *out, size_t size);
+/* A mean in its unit, by work. */
+void
+cpprof__gate_amount(const struct cpprof__gate_model *model, double value,
+                    char *out, size_t size);
+/* "function", "label", "package". */
+const char *
+cpprof__gate_by_word(const struct cpprof__gate_model *model);
+/* What was compared with what, in one line. */
+void
+cpprof__gate_setting(const struct cpprof__gate_model *model,
+                     const struct cpprof__gate_result *result,
+                     struct cpprof__buffer *out);
+/* Why the verdict of all is what it is, in one line. */
+void
+cpprof__gate_summary(const struct cpprof__gate_model *model,
+                     const struct cpprof__gate_result *result,
+                     struct cpprof__buffer *out);
+/* Why a row has its verdict, in one line. */
+void
+cpprof__gate_reason(const struct cpprof__gate_model *model,
+                    const struct cpprof__gate_row *row,
+                    struct cpprof__buffer *out);
+
+/* Write one report to a buffer. */
+void
+cpprof__gate_text(const struct cpprof__gate_model *model,
+                  const struct cpprof__gate_result *result,
+                  struct cpprof__buffer *out);
+void
+cpprof__gate_json(const struct cpprof__gate_model *model,
+                  const struct cpprof__gate_result *result,
+                  struct cpprof__buffer *out);
+void
+cpprof__gate_junit(const struct cpprof__gate_model *model,
+                   const struct cpprof__gate_result *result,
+                   struct cpprof__buffer *out);
+void
+cpprof__gate_markdown(const struct cpprof__gate_model *model,
+                      const struct cpprof__gate_result *result,
+                      struct cpprof__buffer *out);
+
+/* Write the flame graph of the difference. False after printing why not. */
+bool
+cpprof__gate_flame(struct cpprof__gate_model *model, const char *path);
+
+/* ------------------------------------------- record.c, against.c ------- */
+
+/* Record both commands in turn into a folder, which is removed by
+ * cpprof__gate_recorded_remove(); sources of flags are then its files. */
+bool
+cpprof__gate_record(struct cpprof__gate_flags *flags);
+void
+cpprof__gate_recorded_remove(void);
+
+/* The last files of the folder of -against become the sources of base, or the
+ * windows of a query. */
+bool
+cpprof__gate_against(struct cpprof__gate_flags *flags);
+void
+cpprof__gate_against_free(void);
+
+#endif

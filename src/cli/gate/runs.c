@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the runs of both sides: each source is one run, each file of a folder
+ * is one. A source that is no profile, or an empty one, is told and left out as
+ * long as its side has others.
+ */
+#include "cli/gate/gate.h"
+
+#include "base/status.h"
+
+#include "cli/messages.h"
+#include "cli/terminal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------- work ---- */
+
+static bool
+is_number(const char *text, double *value)
+{
+    char *end;
+
+    *value = strtod(text, &end);
+    return end != text && !*end && isfinite(*value);
+}
+
+/* The sum of a sample type of that name. */
+static bool
+sum_of_type(const struct pprof_profile *p, const char *name, double *sum)
+{
+    const struct pprof_value_type *types = pprof_sample_types(p);
+    struct pprof_sample s = {.size = sizeof s};
+    size_t n = pprof_sample_type_count(p), i, k;
+
+    for (i = 0; i < n; i++)
+        if (strcmp(pprof_text(p, types[i].type, NULL), name) == 0)
+            break;
+    *sum = 0;
+    for (k = 0; i < n && k < pprof_sample_count(p); k++) {
+        pprof_get_sample(p, k, &s);
+        *sum += (double)s.values[i];
+    }
+    return i < n;
+}
+
+/* The number that a label of that key has, which is one in all samples that
+ * have it. */
+static bool
+number_of_label(const struct pprof_profile *p, const char *key,
+                const char *name, double *value, bool *failed)
+{
+    struct pprof_sample s = {.size = sizeof s};
+    bool found = false;
+    size_t i, k;
+
+    for (i = 0; i < pprof_sample_count(p) && !*failed; i++) {
+        pprof_get_sample(p, i, &s);
+        for (k = 0; k < s.n_labels; k++) {
+            const struct pprof_label *l = &s.labels[k];
+            double x = (double)l->num;
+
+            if (strcmp(pprof_text(p, l->key, NULL), key) != 0 ||
+                (l->kind == PPROF_LABEL_TEXT &&
+                 !is_number(pprof_text(p, l->text, NULL), &x)))
+                continue;
+            if (found && x != *value) {
+                cpprof__cli_fail("%s: the label %s has several values, so it "
+                                 "does not tell how much was done",
+                                 name, key);
+                *failed = true;
+            }
+            *value = x;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* "requests=120" or "requests: 120" among the comments. */
+static bool
+number_of_comment(const struct pprof_profile *p, const char *key, double *value)
+{
+    const pprof_string *comments = pprof_comments(p);
+    size_t i, n = strlen(key);
+
+    for (i = 0; i < pprof_comment_count(p); i++) {
+        const char *text = pprof_text(p, comments[i], NULL);
+
+        if (strncmp(text, key, n) == 0 && (text[n] == '=' || text[n] == ':') &&
+            is_number(text + n + 1, value))
+            return true;
+    }
+    return false;
+}
+
+bool
+cpprof__gate_work(const struct pprof_profile *p, const char *per,
+                  const char *name, double *work)
+{
+    struct pprof_info info = {.size = sizeof info};
+    bool failed = false;
+
+    *work = 1;
+    if (!per || strcmp(per, "total") == 0)
+        return true;
+    pprof_get_info(p, &info);
+    if (strcmp(per, "seconds") == 0)
+        *work = (double)info.duration_ns / 1e9;
+    else if (!number_of_comment(p, per, work) && !sum_of_type(p, per, work) &&
+             !number_of_label(p, per, name, work, &failed)) {
+        cpprof__cli_fail("%s: no sample type, label or comment tells the "
+                         "number of %s",
+                         name, per);
+        return false;
+    }
+    if (failed)
+        return false;
+    if (*work > 0)
+        return true;
+    cpprof__cli_fail("%s: the number of %s is %g, and nothing can be divided "
+                     "by that",
+                     name, per, *work);
+    return false;
+}
+
+/* ------------------------------------------------------------ filters ---- */
+
+static enum cpprof_status
+filter(struct pprof_profile *p, const struct pprof_report_options *o,
+       struct cpprof_error *error)
+{
+    const struct pprof_name_filter names = {.size = sizeof names,
+                                            .focus = o->focus,
+                                            .ignore = o->ignore,
+                                            .hide = o->hide,
+                                            .show = o->show};
+    enum cpprof_status status = pprof_filter_names(p, &names, NULL, error);
+
+    if (status == CPPROF_OK)
+        status = pprof_show_from(p, o->show_from, NULL, error);
+    if (status == CPPROF_OK)
+        status = pprof_filter_labels(p, o->tagfocus, o->tagignore, NULL, error);
+    if (status == CPPROF_OK && o->prune_from && *o->prune_from)
+        status = pprof_prune_from(p, o->prune_from, error);
+    return status;
+}
+
+/* --------------------------------------------------------------- runs ---- */
+
+/* For the flame graph: the sum of a side, each run by its work. */
+static enum cpprof_status
+merge(struct cpprof__gate_model *m, struct pprof_profile *p, bool is_head,
+      double work, struct cpprof_error *error)
+{
+    struct pprof_merger **merger = &m->mergers[is_head];
+    enum cpprof_status status = CPPROF_OK;
+
+    if (!m->flags->flamegraph)
+        return CPPROF_OK;
+    if (!*merger)
+        status = pprof_merger_new(merger, error);
+    if (work != m->runs.at[0].work)
+        pprof_scale(p, m->runs.at[0].work / work);
+    return status == CPPROF_OK ? pprof_merger_add(*merger, p, error) : status;
+}
+
+enum outcome {
+    ADDED,
+    LEFT_OUT, /* told, and others may do */
+    FAILED,   /* told */
+};
+
+static enum outcome
+add(struct cpprof__gate_model *m, struct pprof_profile *p, const char *name,
+    bool is_head)
+{
+    struct cpprof_error error = {0};
+    enum cpprof_status status;
+    double work;
+
+    /* -per may ask for what filters would drop. */
+    if (!cpprof__gate_work(p, m->flags->per, name, &work))
+        return FAILED;
+    status = filter(p, &m->flags->report.options, &error);
+    if (status == CPPROF_OK)
+        status = cpprof__gate_add(m, p, name, is_head, work, &error);
+    if (status == CPPROF_OK &&
+        merge(m, p, is_head, work, &error) != CPPROF_OK) {
+        cpprof__cli_fail("%s: %s", name, error.text);
+        return FAILED;
+    }
+    if (status == CPPROF_OK)
+        return ADDED;
+    if (status == CPPROF_BAD_DATA && strstr(error.text, "no samples")) {
+        cpprof__cli_warn("%s: %s; it is left out", name, error.text);
+        return LEFT_OUT;
+    }
+    cpprof__cli_fail("%s: %s", name, error.text);
+    return FAILED;
+}
+
+static enum outcome
+read_one(struct cpprof__gate_model *m, char *source, bool is_head)
+{
+    struct cpprof__report_flags flags = m->flags->report;
+    struct cpprof__origins origins = {0};
+    struct pprof_profile *p;
+    enum outcome outcome = LEFT_OUT;
+    char shown[900];
+
+    flags.sources = &source;
+    flags.n_sources = 1;
+    flags.origins = &origins;
+    p = cpprof__read_prepared(&flags);
+    cpprof__hide_password(source, shown, sizeof shown);
+    if (p)
+        outcome = add(m, p, shown, is_head);
+    pprof_free(p);
+    cpprof__origins_free(&origins);
+    return outcome;
+}
+
+static bool
+read_side(struct cpprof__gate_model *m, char *const *sources, int n,
+          bool is_head)
+{
+    const char *side = is_head ? "head" : "base";
+    struct cpprof__flag_list all = {NULL, 0};
+    bool ok = cpprof__expand_sources(sources, n, &all);
+    int i, n_added = 0;
+
+    for (i = 0; ok && i < all.n; i++) {
+        enum outcome outcome;
+
+        cpprof__progress("reading %s, %d of %d", side, i + 1, all.n);
+        outcome = read_one(m, all.at[i], is_head);
+        ok = outcome != FAILED;
+        n_added += outcome == ADDED;
+    }
+    if (ok && !n_added) {
+        cpprof__cli_fail("gate: no run of %s could be read", side);
+        ok = false;
+    } else if (ok && n_added < all.n)
+        cpprof__cli_warn("gate: %d of %d runs of %s are left out",
+                         all.n - n_added, all.n, side);
+    for (i = 0; i < all.n; i++)
+        free(all.at[i]);
+    free(all.at);
+    return ok;
+}
+
+bool
+cpprof__gate_read(struct cpprof__gate_model *m)
+{
+    const struct cpprof__gate_flags *w = m->flags;
+    bool ok = read_side(m, w->base, w->n_base, false) &&
+              read_side(m, w->head, w->n_head, true);
+    size_t i;
+
+    /* Shares: each run is its own measure. */
+    for (i = 0; ok && w->per && strcmp(w->per, "total") == 0 && i < m->runs.n;
+         i++)
+        m->runs.at[i].work = m->runs.at[i].total;
+    return ok;
+}

@@ -1,0 +1,517 @@
+#!/usr/bin/env python3
+"""cpprof gate: verdicts on simulated runs of known truth, what it does with
+input that is none, and its reports: JSON, JUnit XML, Markdown, a flame graph.
+
+    gate.py CPPROF       TAP
+
+How often it is right is counted by `./dev bench gate`; here are few pairs.
+"""
+import json
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import gate_profiles as sim
+from tap import Tap
+
+cpprof = os.path.realpath(sys.argv[1])
+t = Tap()
+QUIET = sim.Noise(machine=0.01, scatter=0.005)
+
+
+def gate(*words, **options):
+    return subprocess.run([cpprof, "gate"] + list(words), text=True, timeout=120,
+                          capture_output=True, check=False,
+                          stdin=subprocess.DEVNULL, **options)
+
+
+def judged(*words):
+    """Exit status, and the report as JSON."""
+    done = gate("-json=-", *words)
+    if not done.stdout:
+        return done.returncode, {"rows": [], "notes": [], "verdict": done.stderr}
+    return done.returncode, json.loads(done.stdout)
+
+
+def row(report, name):
+    return next((r for r in report["rows"] if r["name"] == name), {})
+
+
+def failing(report):
+    return [r["name"] for r in report["rows"] if r["verdict"] == "fail"]
+
+
+def runs(name, stacks, n=8, noise=QUIET, seed=1):
+    """A folder of n runs of {stack: samples}."""
+    rng = random.Random("%s %d" % (name, seed))
+    os.makedirs(name, exist_ok=True)
+    program = sim.Program(0)
+    program.stacks = {tuple(s.split(";")): n for s, n in stacks.items()}
+    for i in range(n):
+        sim.write("%s/%03d.folded" % (name, i), sim.run(rng, program, 1, noise))
+    return name
+
+
+# ---- verdicts ---------------------------------------------------------------
+
+def test_verdicts():
+    sides = sim.write_sides("slow", 1, 8, 60000, QUIET, {sim.TARGET: 1.05})
+    status, report = judged(sides[0], "--", sides[1])
+    t.same("5 % in a function of a tenth, 8 runs: status 1", status, 1)
+    t.same("verdict is fail", report["verdict"], "fail")
+    target = row(report, sim.TARGET)
+    t.same("the function fails", target.get("verdict"), "fail")
+    t.ok("its interval has the truth in it",
+         target["low"] < 0.05 < target["high"], target)
+    t.same("its path is told", target["path"],
+           "main > run > mid_1 > f_target")
+    t.same("its caller fails because of it, if at all",
+           [r["because_of"] for r in report["rows"]
+            if r["verdict"] == "fail" and r["name"] == "mid_1"] or
+           ["f_target"], ["f_target"])
+    text = gate(sides[0], "--", sides[1]).stdout
+    t.matches("the text begins with the verdict", r"^fail: f_target: \+", text)
+    files = [[os.path.join(side, name) for name in sorted(os.listdir(side))]
+             for side in sides]
+    t.same("files are what their folder is", gate(
+        *files[0], "--", *files[1]).stdout, text)
+    t.same("the same input gives the same words",
+           gate(sides[0], "--", sides[1]).stdout, text)
+    status, report = judged("-fail-over=20%", sides[0], "--", sides[1])
+    t.same("what grew by less than -fail-over passes", status, 0)
+    status, report = judged(sides[1], "--", sides[0])
+    t.same("a program that became faster passes", status, 0)
+
+    sides = sim.write_sides("same", 2, 8, 60000, QUIET)
+    status, report = judged(sides[0], "--", sides[1])
+    t.same("equal sides: status 0", (status, failing(report)), (0, []))
+    status, report = judged("-of=flat", sides[0], "--", sides[1])
+    t.same("flat, too", (status, failing(report)), (0, []))
+
+    sides = sim.write_sides("few", 3, 3, 3000, QUIET)
+    status, report = judged(sides[0], "--", sides[1])
+    t.same("few samples: status 2", (status, report["verdict"]),
+           (2, "inconclusive"))
+    t.ok("and how many more runs", 0 < report["further_runs"] < 10000,
+         report["further_runs"])
+    t.matches("in words", r"about \d+ more runs? of each side would decide",
+              report["summary"])
+    done = gate(sides[0] + "/000.folded", "--", sides[1] + "/000.folded")
+    t.same("one run a side decides nothing", done.returncode, 2)
+    t.matches("and that is said", "one run of each side says nothing of the "
+              "noise", done.stdout)
+    status, report = judged(sides[0], "--", sides[1] + "/000.folded")
+    t.same("several runs beside one are judged", report["splits"], 0)
+    sides = sim.write_sides("double", 4, 3, 60000, QUIET, {sim.TARGET: 2})
+    status, report = judged(sides[0], "--", sides[1])
+    t.ok("twice the time is seen with 3 runs",
+         status == 1 and sim.TARGET in failing(report), failing(report))
+
+
+def test_rates():
+    """Few pairs: that nothing is grossly wrong."""
+    wrong = found = 0
+    for i in range(20):
+        sides = sim.write_sides("rate", 100 + i, 8, 20000, sim.Noise(0.03, 0.01))
+        wrong += judged(sides[0], "--", sides[1])[0] == 1
+    t.less("A/A pairs that fail, of 20", wrong, 3)
+    for i in range(8):
+        sides = sim.write_sides("rate", 200 + i, 8, 60000,
+                                sim.Noise(0.03, 0.005), {sim.TARGET: 1.08})
+        found += sim.TARGET in failing(judged(sides[0], "--", sides[1])[1])
+    t.ok("8 % found, of 8", found >= 7, found)
+
+
+def test_robust():
+    base = {"main;big": 30000, "main;a": 8000, "main;b": 7000,
+            "main;c": 6000, "main;d": 9000}
+    faster = dict(base, **{"main;big": 18000})
+    status, report = judged(runs("r_base", base), "--", runs("r_fast", faster))
+    t.same("half of the program became faster: nothing else is blamed",
+           (status, failing(report)), (0, []))
+    slower = {stack: int(n * 1.2) for stack, n in base.items()}
+    status, report = judged("r_base", "--", runs("r_slow", slower))
+    t.ok("all of it became slower: the whole fails",
+         status == 1 and "the whole" in failing(report), failing(report))
+    runs("r_outlier", base, seed=5)
+    rng = random.Random(3)
+    program = sim.Program(0)
+    program.stacks = {tuple(s.split(";")): 4 * n for s, n in base.items()}
+    sim.write("r_outlier/003.folded", sim.run(rng, program, 1, QUIET))
+    done = gate("r_base", "--", "r_outlier")
+    t.ok("one run that is far off is no failure", done.returncode != 1,
+         done.stdout)
+    t.matches("and is told",
+              r"r_outlier/003.folded is far from the other runs of head",
+              done.stdout)
+
+
+# ---- blame ------------------------------------------------------------------
+
+def test_matching():
+    base = {"main;work;parse": 9000, "main;work;hash": 8000,
+            "main;work;sort;cmp": 7000, "main;io;read": 9000,
+            "main;work": 3000, "main;io": 3000}
+    runs("m_base", base)
+
+    def other(name, head):
+        return judged("m_base", "--", runs(name, head))
+
+    head = {s.replace("parse", "parse.constprop.0").replace("hash", "hash.isra.3")
+            .replace("cmp", "cmp.part.0.cold"): n for s, n in base.items()}
+    status, report = other("m_clone", head)
+    t.same("clones are their functions",
+           (status, bool(row(report, "parse")), row(report, "hash.isra.3")),
+           (0, True, {}))
+    head = {s.replace("sort", "order"): n for s, n in base.items()}
+    status, report = other("m_renamed", head)
+    t.same("a renamed function is found by who is around it",
+           (status, row(report, "sort").get("name_in_head")), (0, "order"))
+    head = {s.replace("sort", "order"): n * (1.3 if "sort" in s else 1)
+            for s, n in base.items()}
+    status, report = other("m_renamed_slow", head)
+    t.ok("also if it is slower", status == 1 and
+         row(report, "sort").get("name_in_head") == "order" and
+         row(report, "sort")["verdict"] == "fail", report["rows"])
+    head = dict(base)
+    head["main;work"] += head.pop("main;work;hash")
+    for of in ("cum", "flat"):
+        runs("m_inlined", head)
+        status, report = judged("-of=" + of, "m_base", "--", "m_inlined")
+        t.same("an inlined function is a part of its caller, " + of,
+               (status, failing(report)), (0, []))
+        t.matches("and is told", "hash is gone", " ".join(report["notes"]))
+        status, report = judged("-of=" + of, "m_inlined", "--", "m_base")
+        t.same("one that was split off, too, " + of,
+               (status, failing(report)), (0, []))
+    head = dict(base, **{"main;work;check": 4000})
+    status, report = other("m_new", head)
+    t.ok("new work is growth of who calls it",
+         status == 1 and row(report, "work").get("verdict") == "fail", report)
+    t.same("and the path leads to it", row(report, "work").get("path"),
+           "main > work > check (new)")
+    head = dict(base, **{"main;work;parse": 11000})
+    status, report = other("m_blame", head)
+    t.same("callers grew because of the callee",
+           {r["name"]: r["because_of"] for r in report["rows"]
+            if r["verdict"] == "fail" and r["name"] in ("work", "parse")},
+           {"work": "parse", "parse": None})
+
+
+# ---- what is judged, and by which work --------------------------------------
+
+TYPES = [("requests", "count"), ("cpu", "nanoseconds")]
+
+
+def test_work():
+    """Head does twice the work in twice the time."""
+    for side, factor in (("w_base", 1), ("w_head", 2)):
+        os.makedirs(side, exist_ok=True)
+        rng = random.Random(side)
+        for i in range(8):
+            def cpu(mean):
+                return int(rng.gauss(mean, mean / 100)) * factor * 1000
+
+            sim.write_pprof("%s/%d.pb" % (side, i), TYPES, [
+                (["main", "ns::a::f"], [60 * factor, cpu(600000)],
+                 {"endpoint": "/a", "done": 100 * factor}),
+                (["main", "ns::b::g"], [40 * factor, cpu(400000)],
+                 {"endpoint": "/b", "done": 100 * factor})],
+                duration_s=10 * factor, comments=["orders=%d" % (5 * factor)])
+    sides = ["w_base", "--", "w_head"]
+    t.same("twice the time per run fails", judged(*sides)[0], 1)
+    for per in ("requests", "done", "orders", "seconds", "total"):
+        status, report = judged("-per=" + per, *sides)
+        t.same("per %s nothing grew" % per, (status, failing(report)), (0, []))
+        t.same("and is said so", report["per"], per)
+    done = gate("-per=orders", *sides)
+    t.same("comments tell no work of another name",
+           gate("-per=order", *sides).returncode, 2)
+    t.matches("durations that differ are told", "say -per=seconds",
+              gate(*sides).stdout)
+    names = {r["name"] for r in judged("-by=label", *sides)[1]["rows"]}
+    t.same("by label", names, {"the whole", "endpoint=/a", "endpoint=/b"})
+    names = {r["name"] for r in judged("-by=label:done", *sides)[1]["rows"]}
+    t.ok("by a label of numbers", "done=100" in names, names)
+    names = {r["name"] for r in judged("-by=package", *sides)[1]["rows"]}
+    t.ok("by package", {"ns::a", "ns::b"} <= names, names)
+    names = {r["name"] for r in
+             judged("-focus=ns::a", *sides)[1]["rows"]}
+    t.ok("filters are those of reports",
+         "ns::a::f" not in names and "ns::b::g" not in names, names)
+    t.same("the sample type is chosen as in reports",
+           judged("-sample_index=requests", *sides)[1]["type"], "requests")
+    sim.write_pprof("several.pb", TYPES, [
+        (["f"], [1, 1], {"done": 1}), (["f"], [1, 1], {"done": 2})])
+    t.same("a label with two values tells no work",
+           refused("-per=done", "several.pb", "--", "several.pb"),
+           "cpprof: several.pb: the label done has several values, so it does "
+           "not tell how much was done")
+    return done
+
+
+# ---- what is none -----------------------------------------------------------
+
+def refused(*words):
+    """The line that it says, if that is one and the status is 2."""
+    done = gate(*words)
+    if done.returncode != 2 or done.stdout:
+        return "status %d: %s" % (done.returncode, done.stdout)
+    # Said of any report of profiles without a mapping.
+    return done.stderr.replace(
+        "cpprof: Main binary filename not available.\n", "").strip()
+
+
+def test_refused():
+    sides = ["same/base", "--", "same/head"]
+    for words, line in (
+            ((), "gate: give the files of base, then --, then those of head; "
+             "see cpprof gate -help"),
+            (("same/base", "same/head"), "gate: give the files of base, then "
+             "--, then those of head; see cpprof gate -help"),
+            (("-fail-over=x",), "gate: -fail-over=x is no percentage from 0% "
+             "to 100000%"),
+            (("-confidence=20",), "gate: -confidence=20 is below 50%"),
+            (("-of=both",), "gate: -of=both is neither cum nor flat"),
+            (("-by=line",), "gate: -by=line is none of function, label, "
+             "label:KEY and package"),
+            (("-record=3",), "gate: recording takes -record=N, -base=CMD and "
+             "-head=CMD"),
+            (("-nothing",), "flag provided but not defined: -nothing"),
+            (("-against=same/base",), "gate: no file of head given"),
+            (("-per=orders",), "same/base/000.folded: no sample type, label or "
+             "comment tells the number of orders"),
+            (("-per=seconds",), "same/base/000.folded: the number of seconds is "
+             "0, and nothing can be divided by that"),
+            (("-focus=(",), None)):
+        has_sides = words and words[0][:4] in ("-per", "-foc")
+        said = refused(*words, *(sides if has_sides else ()))
+        if line:
+            t.same("refused: %s" % " ".join(words), said, "cpprof: " + line)
+        else:
+            t.ok("refused in one line: %s" % " ".join(words),
+                 said.startswith("cpprof: ") and "\n" not in said, said)
+    sim.write_pprof("n.pb", TYPES, [(["f"], [1, -5], {})])
+    t.same("negative values", refused("n.pb", "--", "n.pb"),
+           "cpprof: n.pb: it has negative values, as a difference of profiles "
+           "has; a side is made of runs")
+    sim.write_pprof("heap.pb", [("space", "bytes")], [(["f"], [4096], {})])
+    t.ok("another type", refused("w_base", "--", "heap.pb").endswith(
+        "it has space in bytes, and the runs before it have cpu in "
+        "nanoseconds; say -sample_index"))
+    sim.write_pprof("us.pb", [("requests", "count"), ("cpu", "microseconds")],
+                    [(["f"], [1, 4096], {})])
+    t.ok("another unit", "it has cpu in microseconds" in
+         refused("w_base", "--", "us.pb"))
+    sim.write_pprof("empty.pb", TYPES, [])
+    t.same("empty profiles", refused("empty.pb", "--", "empty.pb"),
+           "cpprof: empty.pb: it has no samples; it is left out\n"
+           "cpprof: gate: no run of base could be read")
+    os.makedirs("damaged")
+    for name in os.listdir("same/head"):
+        os.link("same/head/" + name, "damaged/" + name)
+    with open("damaged/bad.pb.gz", "wb") as file:
+        file.write(b"\x1f\x8b\x08\0\0\0\0\0\0\3broken")
+    done = gate("same/base", "--", "damaged")
+    t.same("a damaged file among others is left out", done.returncode, 0)
+    t.matches("and told", "cpprof: damaged/bad.pb.gz: ", done.stderr)
+    t.matches("with the count", "1 of 9 runs of head are left out", done.stderr)
+    done = gate("-json=/nonexistent/x", *sides)
+    t.ok("a report that cannot be written: status 2",
+         done.returncode == 2 and "/nonexistent/x" in done.stderr, done.stderr)
+
+
+def test_large():
+    program = sim.Program(9, 10000)
+    sides = sim.write_sides("large", 9, 8, 200000, QUIET, {sim.TARGET: 1.2},
+                            program)
+    began = time.monotonic()
+    status, report = judged("-smallest=0%", sides[0], "--", sides[1])
+    t.less("10 000 functions, all of them judged: seconds",
+           time.monotonic() - began, 60)
+    t.ok("all of them", report["tested"] > 9000, report["tested"])
+    t.ok("and the right one is found",
+         status == 1 and sim.TARGET in failing(report), failing(report)[:9])
+    t.less("with few others", len([name for name in failing(report)
+                                   if name not in (sim.TARGET, "mid_1", "run",
+                                                   "the whole")]), 2)
+
+
+# ---- history and recording --------------------------------------------------
+
+def test_against():
+    os.makedirs("history")
+    for i in range(12):
+        share = 30000 if i < 4 else 10000
+        sim.write_pprof("history/%02d.pb" % (11 - i), TYPES, [
+            (["main", "f"], [1, share + i], {}),
+            (["main", "g"], [1, 50000 - i], {})])
+    status, report = judged("-against=history", "-last=8", "history/03.pb")
+    t.same("the last of a folder, without head itself",
+           len(report.get("base_runs", [])), 8)
+    status, report = judged("-against=history", "history/03.pb")
+    t.same("all of them, if they are fewer", len(report["base_runs"]), 11)
+
+
+def test_record():
+    command = "exec %s -c 'sum(i * i for i in range(%d))'"
+    base = command % (sys.executable, 300000)
+    left = set(os.listdir(tempfile.gettempdir()))
+    status, report = judged("-record=3", "-base=" + base, "-head=" + base)
+    t.same("both commands were recorded",
+           (len(report.get("base_runs", [])), len(report.get("head_runs", []))),
+           (3, 3))
+    t.ok("and judged", status in (0, 1, 2) and report.get("type") == "cpu",
+         report)
+    status, report = judged("-record=4", "-one-core", "-base=" + base,
+                            "-head=" + command % (sys.executable, 3000000))
+    t.same("ten times the work fails", status, 1)
+    t.same("nothing is left behind",
+           [n for n in set(os.listdir(tempfile.gettempdir())) - left
+            if n.startswith("cpprof-gate")], [])
+    done = gate("-record=3", "-base=" + base, "-head=exit 7")
+    t.ok("a command that fails is told in one line",
+         done.returncode == 2 and done.stderr.count("\n") == 1 and
+         "of head ended with status 7" in done.stderr, done.stderr)
+
+
+# ---- reports ----------------------------------------------------------------
+
+def check_junit(path):
+    """What the schema of Ant's JUnit reports (JUnit.xsd) asks for: elements in
+    their order, attributes with their types. Returns what is wrong."""
+    wrong = []
+    with open(path, encoding="utf-8") as file:
+        root = xml.etree.ElementTree.parse(file).getroot()
+    suite_attributes = {
+        "name": r"\S(.*\S)?", "package": r"\S+", "id": r"\d+",
+        "timestamp": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "hostname": r"\S+",
+        "tests": r"\d+", "failures": r"\d+", "errors": r"\d+",
+        "time": r"[\d.]+"}
+    case_attributes = {"name": r".+", "classname": r".+", "time": r"[\d.]+"}
+
+    def attributes(element, allowed, optional=()):
+        for name, pattern in allowed.items():
+            if name not in element.attrib and name not in optional:
+                wrong.append("%s lacks %s" % (element.tag, name))
+            elif not re.fullmatch(pattern, element.get(name, "1"), re.S):
+                wrong.append("%s=%s" % (name, element.get(name)))
+        wrong.extend("%s has %s" % (element.tag, name)
+                     for name in element.attrib if name not in allowed)
+
+    if root.tag != "testsuites" or root.attrib:
+        wrong.append(root.tag)
+    for suite in root:
+        attributes(suite, suite_attributes)
+        tags = " ".join(child.tag for child in suite)
+        if not re.fullmatch(r"properties( testcase)* system-out system-err",
+                            tags):
+            wrong.append(tags)
+        for prop in suite.find("properties"):
+            attributes(prop, {"name": ".+", "value": ".*"})
+        counts = {"failure": 0, "error": 0, "skipped": 0}
+        for case in suite.findall("testcase"):
+            attributes(case, case_attributes)
+            if len(case) > 1:
+                wrong.append("%s has several results" % case.get("name"))
+            for result in case:
+                counts[result.tag] += 1
+                attributes(result, {} if result.tag == "skipped" else
+                           {"message": ".*", "type": ".+"}, ("message",))
+        if [int(suite.get(name)) for name in ("tests", "failures", "errors")] \
+                != [len(suite.findall("testcase")), counts["failure"],
+                    counts["error"]]:
+            wrong.append("counts: %s" % suite.attrib)
+    return wrong
+
+
+ODD = "operator|<a & b>::`x`\x01\xff"
+
+
+def odd_runs(name, values):
+    os.makedirs(name)
+    rng = random.Random(name)
+    for i in range(8):
+        sim.write_pprof("%s/%d.pb" % (name, i), TYPES, [
+            (["main", function], [1, int(rng.gauss(value, value / 100))], {})
+            for function, value in values.items()])
+    return name
+
+
+def test_reports():
+    base = {ODD: 9000, "g": 20000, "h": 15000}
+    sides = [odd_runs("o_base", base), "--",
+             odd_runs("o_head", dict(base, **{ODD: 12000}))]
+    done = gate("-json=o.json", "-junit=o.xml", "-markdown=o.md",
+                "-flamegraph=o.html", *sides)
+    t.same("all reports at once", (done.returncode, done.stdout[:5]),
+           (1, "fail:"))
+    t.none("JUnit XML is as its schema says", check_junit("o.xml"))
+    for sides_of in (("few/base", "--", "few/head"),
+                     ("same/base", "--", "same/head")):
+        gate("-junit=p.xml", *sides_of)
+        t.none("also of %s" % sides_of[0], check_junit("p.xml"))
+    with open("o.xml", encoding="utf-8") as file:
+        t.has("its failure names the function", file.read(),
+              "operator|&lt;a &amp; b&gt;::`x`?\xff")
+    with open("o.json", encoding="utf-8") as file:
+        report = json.load(file)
+    wrong = [key for key, kind in (
+        ("version", int), ("verdict", str), ("summary", str), ("type", str),
+        ("unit", str), ("of", str), ("by", str), ("per", str),
+        ("fail_over", float), ("confidence", float), ("relative", bool),
+        ("tested", int), ("base_runs", list), ("head_runs", list),
+        ("notes", list), ("rows", list))
+        if not isinstance(report.get(key), kind)]
+    t.none("JSON has its members", wrong)
+    wrong = [(r, key) for r in report["rows"] for key in (
+        "base", "head", "growth", "low", "high", "p", "q", "share")
+        if not isinstance(r[key], float)]
+    t.none("and so have its rows", wrong)
+    t.none("low <= growth <= high", [
+        r for r in report["rows"] if not r["low"] <= r["growth"] <= r["high"]])
+    with open("o.md", encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    t.matches("Markdown begins with the verdict", "^### :x: cpprof gate: fail",
+              lines[0])
+    table = [line for line in lines if line.startswith("|")]
+    t.none("its rows have six cells", [
+        line for line in table if len(re.findall(r"(?<!\\)\|", line)) != 7])
+    with open("o.html", encoding="utf-8") as file:
+        page = file.read()
+    t.ok("the flame graph is one page that needs nothing else",
+         "<html" in page and not re.search(r'(src|href)="http', page))
+    t.ok("it has both sides: a difference of a run",
+         re.search(r'"total":\s*\d+', page) is not None and "operator" in page)
+    t.same("- is standard output, without the text",
+           json.loads(gate("-json=-", *sides).stdout)["verdict"], "fail")
+
+
+def main():
+    os.environ["NO_COLOR"] = "1"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        test_verdicts()
+        test_rates()
+        test_robust()
+        test_matching()
+        test_work()
+        test_refused()
+        test_large()
+        test_against()
+        test_record()
+        test_reports()
+        os.chdir("/")
+    return t.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
