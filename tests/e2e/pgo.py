@@ -4,6 +4,7 @@ built again with what pgo makes of the profile.
 
     pgo.py CPPROF       TAP
 """
+import gzip
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
+from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
 
 cpprof = os.path.realpath(sys.argv[1])
@@ -266,6 +268,82 @@ def elsewhere(text):
     sh("mv away/gone plain")
 
 
+# --- profiles that are made ---------------------------------------------------
+
+BASE = 0x5500000000
+
+
+def made(out, files, samples):
+    """A profile. files: (file, path, build id); samples: (stack of (file,
+    symbol, offset), leaf first, count)."""
+    def message(**values):
+        return b"".join(varint(int(n[1:]) << 3) + varint(v)
+                        for n, v in values.items())
+
+    texts, places, body = ["", "samples", "count"], {}, b""
+    for stack, n in samples:
+        ids = b"".join(varint(places.setdefault(place, len(places) + 1))
+                       for place in stack)
+        body += chunk(2, chunk(1, ids) + chunk(2, varint(n)))
+    for i, (file, path, build_id) in enumerate(files):
+        text = sh("readelf -lW " + file)
+        offset, start, size = (int(x, 16) for x in re.search(
+            r"LOAD\s+0x(\w+) 0x(\w+) 0x\w+ 0x\w+ 0x(\w+) R E",
+            text).groups())
+        texts += [path, build_id]
+        body += chunk(3, message(
+            _1=i + 1, _2=(i + 1) * BASE + (start & ~0xfff),
+            _3=(i + 1) * BASE + start + size, _4=offset & ~0xfff,
+            _5=len(texts) - 2, _6=len(texts) - 1))
+    for (i, symbol, offset), number in places.items():
+        start = int(re.search(r": (\w+)\s+\d+ FUNC .* %s$" % symbol, sh(
+            "readelf -sW " + files[i][0]), re.M).group(1), 16)
+        body += chunk(4, message(_1=number, _2=i + 1,
+                                 _3=(i + 1) * BASE + start + offset))
+    body += b"".join(chunk(6, text.encode()) for text in texts)
+    with gzip.open(out, "wb") as file:
+        file.write(chunk(1, message(_1=1, _2=2)) + body)
+
+
+def even(file, symbol):
+    """As many samples at each fourth byte of a function's first 64."""
+    return [([(file, symbol, k)], 5) for k in range(0, 64, 4)]
+
+
+def strange():
+    here = os.getcwd()
+    sh(CLANG + " -Wl,--build-id=none -o noid main.c other.c")
+    made("noid.pb.gz", [("noid", here + "/noid", "")], even(0, "choose"))
+    status, text, err = pgo("noid.pb.gz")
+    tap.ok("profile_without_build_id_says_which_file_it_takes",
+           status == 0 and "choose:" in text and
+           "no build ID of %s/noid" % here in err, status, err)
+    made("none.pb.gz", [("noid", here + "/noid", "")], [])
+    one_line("profile_without_samples_is_refused", ["none.pb.gz"],
+             "has no samples")
+    made("two.pb.gz", [("noid", here + "/noid", ""),
+                       ("used", here + "/used", "")],
+         even(0, "choose") + even(1, "hot") * 3)
+    status, text, err = pgo("two.pb.gz")
+    tap.ok("second_binary_of_a_profile_is_left_out_and_said",
+           status == 0 and "choose:" in text and "hot:" not in text and
+           "75.0%% of the samples are in %s/used" % here in err, text, err)
+    status, text, err = pgo("two.pb.gz", "-binary=used")
+    tap.ok("second_binary_is_taken_if_it_is_named", status == 0 and
+           "hot:" in text and "choose:" not in text, text, err)
+    status, _, err = pgo("-o", "/nowhere/x", "noid.pb.gz")
+    tap.ok("output_that_cannot_be_made_is_said",
+           status == 2 and "/nowhere/x" in err, err)
+    if not shutil.which("aarch64-linux-gnu-gcc"):
+        tap.skip("binary_of_another_machine", "no aarch64-linux-gnu-gcc")
+        return
+    sh("aarch64-linux-gnu-gcc -O2 -g -o arm main.c other.c")
+    made("arm.pb.gz", [("arm", here + "/arm", "")], even(0, "choose"))
+    status, text, err = pgo("arm.pb.gz")
+    tap.ok("binary_of_another_machine_is_read",
+           status == 0 and len(body(text, "choose")) > 5, text, err)
+
+
 def hopeless():
     sh("%s record -t heap -o heap.pb.gz -- ./plain" % cpprof)
     one_line("heap_profile_is_refused", ["heap.pb.gz"],
@@ -329,6 +407,7 @@ def main():
         clones()
         builds()
         elsewhere(text)
+        strange()
         hopeless()
         check()
         os.chdir("/")

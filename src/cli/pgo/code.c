@@ -44,43 +44,66 @@ stretch_end(const struct cpprof__pgo_counts *c, size_t routine)
     return end;
 }
 
+/* Run that objdump. */
+static enum cpprof_status
+run_tool(struct cpprof__pgo_listing *l, const char *tool, const char *file,
+         struct cpprof_error *error)
+{
+    char start[64], stop[64];
+    const char *words[] = {tool, "-d", "--no-show-raw-insn", start, stop,
+                           file, NULL};
+    struct cpprof__tool_run what = {words, MOST_BYTES, TIMEOUT_S};
+    enum cpprof_status status;
+
+    snprintf(start, sizeof start, "--start-address=0x%" PRIx64, l->start);
+    snprintf(stop, sizeof stop, "--stop-address=0x%" PRIx64, l->limit);
+    l->text.n = 0;
+    l->at = 0;
+    status = cpprof__tool_run(&what, &l->text, error);
+    if (status == CPPROF_OK)
+        cpprof__buffer_append(&l->text, "", 1);
+    return l->text.failed ? cpprof__fail_nomem(error) : status;
+}
+
+/* Run the first objdump that knows the machine of the file: LLVM's knows all,
+ * GNU's often its own alone. Later calls begin with that one. */
 static enum cpprof_status
 run(struct cpprof__pgo_listing *l, struct cpprof_error *error)
 {
-    static const char *const names[] = {"llvm-objdump", "objdump", NULL};
-    char start[64], stop[64];
-    const char *words[] = {NULL, "-d", "--no-show-raw-insn", start, stop,
-                           NULL, NULL};
-    struct cpprof__tool_run tool = {words, MOST_BYTES, TIMEOUT_S};
-    struct cpprof__buffer file = {0};
-    enum cpprof_status status;
+    static const char *const names[][2] = {{"llvm-objdump", NULL},
+                                           {"objdump", NULL},
+                                           {"aarch64-linux-gnu-objdump", NULL},
+                                           {"x86_64-linux-gnu-objdump", NULL}};
+    struct cpprof__buffer file = {0}, tool = {0};
+    enum cpprof_status status = cpprof__fail(
+        error, CPPROF_SYSTEM, 0, "no objdump: install binutils or llvm");
+    size_t i;
 
-    if (!l->objdump.n &&
-        !cpprof__tool_find(NULL, "objdump", names, &l->objdump))
-        return cpprof__fail(error, CPPROF_SYSTEM, 0,
-                            "no objdump: install binutils or llvm");
     cpprof__tool_file(l->path, &file);
-    if (file.failed || l->objdump.failed)
-        return cpprof__fail_nomem(error);
-    snprintf(start, sizeof start, "--start-address=0x%" PRIx64, l->start);
-    snprintf(stop, sizeof stop, "--stop-address=0x%" PRIx64, l->limit);
-    words[0] = (char *)l->objdump.data;
-    words[5] = (char *)file.data;
-    l->text.n = 0;
-    l->at = 0;
-    status = cpprof__tool_run(&tool, &l->text, error);
-    if (status == CPPROF_OK)
-        cpprof__buffer_append(&l->text, "", 1);
-    if (l->text.failed)
-        status = cpprof__fail_nomem(error);
+    for (i = l->tool; i < sizeof names / sizeof *names; i++) {
+        tool.n = 0;
+        if (!cpprof__tool_find(NULL, "objdump", names[i], &tool))
+            continue;
+        if (file.failed || tool.failed) {
+            status = cpprof__fail_nomem(error);
+            break;
+        }
+        status = run_tool(l, (char *)tool.data, (char *)file.data, error);
+        if (status == CPPROF_NOMEM)
+            break;
+        if (status == CPPROF_OK && strstr((char *)l->text.data, ":\t")) {
+            l->tool = i;
+            break;
+        }
+    }
     cpprof__buffer_free(&file);
+    cpprof__buffer_free(&tool);
     return status;
 }
 
 void
 cpprof__pgo_listing_free(struct cpprof__pgo_listing *l)
 {
-    cpprof__buffer_free(&l->objdump);
     cpprof__buffer_free(&l->text);
 }
 
@@ -423,8 +446,8 @@ cpprof__pgo_code_read(struct cpprof__pgo_code *code,
     }
     if (!code->instructions.n) {
         cpprof__fail(error, CPPROF_BAD_DATA, 0,
-                     "%s shows no code at 0x%" PRIx64 " of %s",
-                     (char *)l->objdump.data, r->start, b->code);
+                     "objdump shows no code at 0x%" PRIx64 " of %s", r->start,
+                     b->code);
         return false;
     }
     if (!make_blocks(code) || !make_edges(code)) {

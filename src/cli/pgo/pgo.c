@@ -163,7 +163,8 @@ warn_of_losses(const struct cpprof__pgo_counts *c)
             cpprof__cli_warn(
                 "pgo: %.1f%% of the samples are left out: %s%s%s is not here; "
                 "say where with -binary=FILE or PPROF_BINARY_PATH",
-                share, b->name, *b->build_id ? ", build ID " : "", b->build_id);
+                share, *b->name ? b->name : "a file without a name",
+                *b->build_id ? ", build ID " : "", b->build_id);
         if (b->path && !b->code)
             cpprof__cli_warn("pgo: %.1f%% of the samples are left out: %s has "
                              "no code; give the program itself, stripped or "
@@ -221,9 +222,9 @@ write_clang(const struct words *w, struct cpprof__pgo_counts *c)
     else
         status = write_out(w, &out);
     if (status == CPPROF__EXIT_OK)
-        cpprof__cli_warn("pgo: %zu functions of %.0f samples, %.1f%% of which "
+        cpprof__cli_warn("pgo: %zu function%s of %.0f samples, %.1f%% of which "
                          "have lines",
-                         n_functions, c->n_samples,
+                         n_functions, n_functions == 1 ? "" : "s", c->n_samples,
                          percent(c->n_lines, c->n_samples));
     cpprof__buffer_free(&out);
     cpprof__pgo_tree_free(&tree);

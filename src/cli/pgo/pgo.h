@@ -155,7 +155,7 @@ struct cpprof__pgo_code {
 
 /* The instructions of a stretch of a file, as objdump prints them. */
 struct cpprof__pgo_listing {
-    struct cpprof__buffer objdump; /* its path, once found */
+    size_t tool; /* the first objdump to try */
     struct cpprof__buffer text;
     const char *path;
     uint64_t start, limit;
