@@ -92,16 +92,6 @@ static struct cpprof__definition
 /* By hash: a number and one, or 0. */
 static uint8_t index_of[N_SLOTS] CPPROF__LARGE;
 
-static uint32_t
-hash_of(const char *name)
-{
-    uint32_t h = 5381;
-
-    for (; *name; name++)
-        h = h * 33 + (unsigned char)*name;
-    return h;
-}
-
 static uint8_t *
 slot_of(const char *name, uint32_t hash)
 {
@@ -116,7 +106,7 @@ slot_of(const char *name, uint32_t hash)
 static int
 number_of(const char *name)
 {
-    return *slot_of(name, hash_of(name)) - 1;
+    return *slot_of(name, cpprof__symbol_hash(name)) - 1;
 }
 
 static bool
@@ -198,7 +188,8 @@ find_all(struct dl_phdr_info *info, size_t size, void *arg)
         return 1;
     memset(index_of, 0, sizeof index_of);
     for (i = 0; i < N_TARGETS; i++)
-        *slot_of(ours[i].name, hash_of(ours[i].name)) = (uint8_t)(i + 1);
+        *slot_of(ours[i].name, cpprof__symbol_hash(ours[i].name)) =
+            (uint8_t)(i + 1);
     find_theirs();
     beginning->sanitized = has_sanitizer();
     beginning->state = CPPROF__PATCH_READY;

@@ -110,8 +110,8 @@ is_it(const struct names *names, uint32_t i, const struct cpprof__definition *d)
            is_version(names, i, d->version);
 }
 
-static uint32_t
-gnu_hash_of(const char *name)
+uint32_t
+cpprof__symbol_hash(const char *name)
 {
     uint32_t h = 5381;
 
@@ -241,7 +241,7 @@ static void
 begin(struct cpprof__definition *d, const char *name)
 {
     d->name = name;
-    d->hash = gnu_hash_of(name);
+    d->hash = cpprof__symbol_hash(name);
     d->version = 0;
     d->address = NULL;
     d->module = NULL;

@@ -23,6 +23,10 @@ struct cpprof__definition {
     const struct link_map *module; /* that it is in */
 };
 
+/* As the hash table of a module has it (DT_GNU_HASH). Safety: AS. */
+uint32_t
+cpprof__symbol_hash(const char *name);
+
 /*
  * The next definitions after this library, as dlsym(RTLD_NEXT) finds them; when
  * there is none the first one in front of it. Of a library that was loaded late
