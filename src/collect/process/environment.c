@@ -162,7 +162,7 @@ start_samplers_late(void)
 
     if (!(environment.kinds & SAMPLED_KINDS))
         return;
-    if (!getcwd(folder, sizeof folder))
+    if (*environment.out != '/' && !getcwd(folder, sizeof folder))
         strcpy(folder, "/");
     cpprof__late_begin(*environment.directory ? RECORDED_NS
                                               : CPPROF__WRITES_AFTER_NS,

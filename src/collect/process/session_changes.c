@@ -78,7 +78,7 @@ cpprof__session_in_child(void)
     cpprof__sampler.n_inside = 0;
     cpprof__threads_in_child();
     if (current->session)
-        cpprof__spool_free(&current->session->spool, true);
+        cpprof__spool_in_child(&current->session->spool);
     current->session = NULL;
     cpprof__own_lock_in_child(&current->lock);
     cpprof__life_in_child(&cpprof__cpu_life);

@@ -319,13 +319,35 @@ cpprof__first_symbol(const char *name, const struct link_map **module)
 
 /* ---- what the library itself calls ------------------------------------- */
 
+enum { VERSIONS_MAX = 64 };
+
 /* The slots through which a module calls what it does not define. */
 struct slots {
     const ElfW(Rela) * of;
     size_t n;
     const ElfW(Verneed) * needed; /* versions, or NULL */
     bool is_lazy;
+    uint32_t versions[VERSIONS_MAX]; /* hashes of those that are needed, by
+                                      * number; 0: none */
 };
+
+static void
+read_needed(struct slots *slots)
+{
+    const ElfW(Verneed) *v = slots->needed;
+    const ElfW(Vernaux) * a;
+    unsigned i;
+
+    while (v) {
+        a = (const void *)((const char *)v + v->vn_aux);
+        for (i = 0; i < v->vn_cnt; i++) {
+            if (a->vna_other < VERSIONS_MAX)
+                slots->versions[a->vna_other] = a->vna_hash;
+            a = (const void *)((const char *)a + a->vna_next);
+        }
+        v = v->vn_next ? (const void *)((const char *)v + v->vn_next) : NULL;
+    }
+}
 
 static void
 read_slots(const struct link_map *m, struct slots *slots)
@@ -347,42 +369,25 @@ read_slots(const struct link_map *m, struct slots *slots)
                  (d->d_tag == DT_FLAGS_1 && d->d_un.d_val & DF_1_NOW))
             slots->is_lazy = false;
     }
+    read_needed(slots);
 }
 
-/* Of what is needed from all modules; 0: none. */
-static uint32_t
-needed_version(const struct slots *slots, unsigned number)
-{
-    const ElfW(Verneed) *v = slots->needed;
-    const ElfW(Vernaux) * a;
-    unsigned i;
-
-    while (v) {
-        a = (const void *)((const char *)v + v->vn_aux);
-        for (i = 0; i < v->vn_cnt; i++) {
-            if (a->vna_other == number)
-                return a->vna_hash;
-            a = (const void *)((const char *)a + a->vna_next);
-        }
-        v = v->vn_next ? (const void *)((const char *)v + v->vn_next) : NULL;
-    }
-    return 0;
-}
-
-/* A name that may have no definition is left to the loader. */
+/* A name that may have no definition is left to the loader. Of a name of the
+ * version 0 or 1, which is none, it is the default one. */
 static bool
 begin_slot(struct cpprof__definition *d, const struct names *names,
            const struct slots *slots, const ElfW(Rela) * slot)
 {
     uint32_t i = (uint32_t)ELF64_R_SYM(slot->r_info);
     const ElfW(Sym) *s = &names->symbols[i];
+    unsigned version = names->versions ? names->versions[i] & 0x7fffu : 0;
 
-    if (!i || ELF64_ST_BIND(s->st_info) == STB_WEAK ||
+    if (!i || version >= VERSIONS_MAX ||
+        ELF64_ST_BIND(s->st_info) == STB_WEAK ||
         ELF64_ST_TYPE(s->st_info) == STT_TLS)
         return false;
     begin(d, names->strings + s->st_name);
-    if (names->versions)
-        d->version = needed_version(slots, names->versions[i] & 0x7fffu);
+    d->version = slots->versions[version];
     return true;
 }
 

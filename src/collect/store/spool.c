@@ -38,6 +38,9 @@
  * one pid are not recorded. */
 #define IMAGES_MAX 100000u
 
+/* Of the parent, in a child that has none of its own yet: empty memory. */
+static struct cpprof__spool *inherited;
+
 uint64_t
 cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth)
 {
@@ -162,6 +165,7 @@ map_ring(struct cpprof__spool *spool, uint32_t *image,
     if (!spool->in_files) {
         p = cpprof__map_file(-1, 0, n, PROT_READ | PROT_WRITE);
         spool->head = p;
+        spool->is_wiped = p && !madvise(p, n, MADV_WIPEONFORK);
         return p ? CPPROF_OK : cpprof__fail_nomem(error);
     }
     fd = create_image(spool->directory, image, path, sizeof path);
@@ -184,6 +188,16 @@ map_ring(struct cpprof__spool *spool, uint32_t *image,
 }
 
 static void *
+map_private_store(struct cpprof__spool *spool)
+{
+    size_t n = cpprof__store_bytes();
+    void *p = cpprof__map_file(-1, 0, n, PROT_NONE);
+
+    spool->is_wiped &= p && !madvise(p, n, MADV_WIPEONFORK);
+    return p;
+}
+
+static void *
 map_store(struct cpprof__spool *spool)
 {
     const struct cpprof__spool_head *head = spool->head;
@@ -192,7 +206,7 @@ map_store(struct cpprof__spool *spool)
     int fd;
 
     if (!spool->in_files)
-        return cpprof__map_file(-1, 0, cpprof__store_bytes(), PROT_NONE);
+        return map_private_store(spool);
     snprintf(spool->store_path, sizeof spool->store_path, "%s/%d.%u.%u",
              spool->directory, (int)head->pid, head->image, spool->n_stores);
     fd = open(spool->store_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -250,6 +264,9 @@ cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
     enum cpprof_status status;
     uint32_t image = 0;
 
+    if (inherited)
+        cpprof__spool_free(inherited, true);
+    inherited = NULL;
     memset(spool, 0, sizeof *spool);
     spool->in_files = directory != NULL;
     snprintf(spool->directory, sizeof spool->directory, "%s",
@@ -309,6 +326,15 @@ cpprof__spool_free(struct cpprof__spool *spool, bool keep)
         munmap((void *)(uintptr_t)spool->control, CPPROF__SPOOL_CONTROL_BYTES);
     /* Paths are left, whose pages a child would have to copy. */
     memset(spool, 0, offsetof(struct cpprof__spool, directory));
+}
+
+void
+cpprof__spool_in_child(struct cpprof__spool *spool)
+{
+    if (spool->is_wiped)
+        inherited = spool;
+    else
+        cpprof__spool_free(spool, true);
 }
 
 bool

@@ -60,6 +60,7 @@ struct cpprof__spool {
     char store_path[PATH_MAX + 32];
     uint32_t n_stores;
     bool in_files;
+    bool is_wiped; /* the kernel gives a forked child none of it */
 };
 
 /* n bytes of address space, of which the first n_file are those of a file,
@@ -99,10 +100,15 @@ cpprof__spool_is_of_command(const struct cpprof__spool *spool);
 bool
 cpprof__spool_begins_command(const char *directory);
 
-/* Unmap; keep says whether files stay. A child made by fork drops the parent's
- * memory this way and keeps the files. */
+/* Unmap; keep says whether files stay. */
 void
 cpprof__spool_free(struct cpprof__spool *spool, bool keep);
+
+/* A child made by fork drops the parent's memory, and keeps the files. Private
+ * memory, which is empty in the child, is unmapped when it makes its own: most
+ * children end or exec before. The struct stays where it is until then. */
+void
+cpprof__spool_in_child(struct cpprof__spool *spool);
 
 /* Has somebody asked for an end? */
 bool

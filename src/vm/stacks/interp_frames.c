@@ -450,8 +450,11 @@ void
 cpprof__vm_mix_fork_child(void)
 {
     struct cpprof__vm_thread *t;
+    unsigned i;
 
-    memset(owners, 0, sizeof owners);
+    for (i = 0; i < BUFFERS; i++)
+        if (owners[i]) /* a page that is written to is copied */
+            owners[i] = NULL;
     for (t = cpprof__vm_threads; t; t = t->next)
         cpprof__vm_deferred_stacks_forked(t);
 }
