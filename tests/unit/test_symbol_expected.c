@@ -6,6 +6,7 @@
  *
  * The library has a unit of one function first, then a large one, then two
  * small ones: their order in .debug_info is that of the linker's arguments.
+ * Another one has a large table of lines between two small ones.
  */
 #include "symbol_fixture.h"
 
@@ -28,6 +29,13 @@ static const char large[] =
     " { int y = p->member_\" n \" + x; for (int z = 0; z < y; z++) y ^= z;"
     " return y; }\" } }' >large.c";
 
+/* Each line of code is far from the one before, which takes three bytes. */
+static const char far_lines[] =
+    "awk 'BEGIN { print \".globl far\\n.type far, @function\\nfar:\";"
+    " for (i = 0; i < 120000; i++) print \"nop\\n\\n\\n\\n\\n\\n\\n\\n\\n"
+    "\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\";"
+    " print \"ret\\n.size far, . - far\" }' >far.s";
+
 static bool
 make_sources(void)
 {
@@ -43,7 +51,7 @@ make_sources(void)
                            "{\n    return last(s) + 1;\n}\n");
     write_file("last.c", "#include \"shared.h\"\n"
                          "int last(struct shared *s) { return s->a; }\n");
-    return run("%s", large);
+    return run("%s", large) && run("%s", far_lines);
 }
 
 /* NAME.so, and its debug information packed apart. */
@@ -57,6 +65,16 @@ make_library(const char *name, const char *options)
                "%s.so %s.debug && objcopy --strip-debug "
                "--add-gnu-debuglink=%s.debug %s.so",
                name, name, name, name);
+}
+
+/* Code with many lines, packed and as it is. */
+static bool
+make_lines(void)
+{
+    return run("gcc -fPIC -shared -g -Wl,--build-id=sha1 -o loose.so "
+               "%s/first.c %s/far.s %s/last.c && "
+               "objcopy --compress-debug-sections=zlib loose.so lines.so",
+               folder, folder, folder);
 }
 
 static void
@@ -75,7 +93,7 @@ list_functions(const char *name)
          n_functions++)
         functions[n_functions].at = at;
     fclose(list);
-    assert_in_range(n_functions, 2203, N_FUNCTIONS_MAX);
+    assert_in_range(n_functions, 3, N_FUNCTIONS_MAX);
 }
 
 static uint64_t
@@ -95,7 +113,7 @@ make_libraries(void **state)
 {
     return make_folder(state) || !make_sources() ||
            !make_library("plain", "-O0") ||
-           !make_library("shared", "-O0 -flto=1");
+           !make_library("shared", "-O0 -flto=1") || !make_lines();
 }
 
 /* ---- what is unpacked -------------------------------------------------- */
@@ -155,6 +173,36 @@ all_is_unpacked_where_no_section_says_what_is_needed(void **state)
                     "without.debug"));
     info_bytes("without.debug", &at, 1, &is_partial);
     assert_false(is_partial);
+}
+
+static void
+tables_of_lines_are_unpacked_when_they_are_asked_for(void **state)
+{
+    struct cpprof__elf_file elf = {NULL}, loose = {NULL};
+    struct cpprof__late_lines *lines = &elf.late_lines;
+    GElf_Shdr header;
+    const char *whole;
+    uint64_t all;
+
+    assert_true(cpprof__elf_open(&elf, "lines.so", "", CPPROF__ELF_DWARF));
+    assert_true(cpprof__elf_open(&loose, "loose.so", "", CPPROF__ELF_DWARF));
+    whole =
+        elf_rawdata(cpprof__elf_section(&loose, ".debug_line", &header), NULL)
+            ->d_buf;
+    all = header.sh_size;
+    assert_null(loose.late_lines.bytes);
+    assert_non_null(lines->bytes);
+    assert_int_equal(lines->n, 0);
+    cpprof__lines_need(lines, 0);
+    assert_in_range(lines->n, 100, all / 2);
+    assert_memory_equal(lines->bytes, whole, lines->n);
+    cpprof__lines_need(lines, all);
+    assert_in_range(lines->n, 100, all / 2);
+    cpprof__lines_need(lines, all - 100);
+    assert_int_equal(lines->n, all);
+    assert_memory_equal(lines->bytes, whole, all);
+    cpprof__elf_close(&elf);
+    cpprof__elf_close(&loose);
 }
 
 /* ---- what is answered -------------------------------------------------- */
@@ -230,6 +278,22 @@ unexpected_address_gets_the_answer_of_the_whole(void **state)
     check_both("plain", "first");
     check_both("plain", "middle");
     check_both("plain", "last");
+}
+
+static void
+lines_that_are_unpacked_late_are_those_of_the_whole(void **state)
+{
+    struct pair pair = {open_library("loose"), open_library("lines")};
+    size_t i;
+
+    list_functions("loose");
+    check_address(&pair, address_in("first"));
+    check_address(&pair, address_in("far") + 100000);
+    for (i = 0; i < n_functions; i++)
+        if (functions[i].name[0] != '_')
+            check_address(&pair, functions[i].at);
+    cpprof__symbolizer.free(pair.whole);
+    cpprof__symbolizer.free(pair.part);
 }
 
 /* Link-time optimization leaves names and lines in the units of the sources,
@@ -318,6 +382,8 @@ main(void)
             units_behind_the_last_that_is_expected_are_not_unpacked),
         cmocka_unit_test(address_in_no_unit_needs_all_of_them),
         cmocka_unit_test(all_is_unpacked_where_no_section_says_what_is_needed),
+        cmocka_unit_test(tables_of_lines_are_unpacked_when_they_are_asked_for),
+        cmocka_unit_test(lines_that_are_unpacked_late_are_those_of_the_whole),
         cmocka_unit_test(unexpected_address_gets_the_answer_of_the_whole),
         cmocka_unit_test(unit_that_refers_to_others_is_read_with_all_of_them),
         cmocka_unit_test(inlined_function_of_a_part_is_named),

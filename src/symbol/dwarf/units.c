@@ -43,16 +43,27 @@ add_ranges(struct cpprof__ranges *ranges, Dwarf_Die *die, uint32_t value,
 }
 
 static void
-read_lines(const struct cpprof__units *units, Dwarf_Die *die,
+unpack_lines(struct cpprof__units *units, uint64_t offset)
+{
+    if (!units->late_lines.packed.n)
+        return;
+    cpprof__lines_need(&units->late_lines, offset);
+    units->sections.line =
+        (struct cpprof__bytes){units->late_lines.bytes, units->late_lines.n};
+}
+
+static void
+read_lines(struct cpprof__units *units, Dwarf_Die *die,
            const struct cpprof__ranges *code, struct cpprof__lines *lines)
 {
     Dwarf_Attribute attribute;
     Dwarf_Word offset;
 
     lines->wants_discriminators = units->wants_discriminators;
-    if (dwarf_formudata(dwarf_attr(die, DW_AT_stmt_list, &attribute),
-                        &offset) == 0)
-        cpprof__lines_read(lines, &units->sections, offset, code);
+    if (dwarf_formudata(dwarf_attr(die, DW_AT_stmt_list, &attribute), &offset))
+        return;
+    unpack_lines(units, offset);
+    cpprof__lines_read(lines, &units->sections, offset, code);
 }
 
 static bool
@@ -136,6 +147,7 @@ cpprof__units_open(struct cpprof__units *units,
     int failed;
 
     open_sections(&units->sections, file);
+    units->late_lines = file->late_lines;
     while (!(failed = dwarf_get_units(file->dwarf, unit, &unit, &version, &type,
                                       &die, NULL)))
         if (type == DW_UT_compile || type == DW_UT_skeleton)

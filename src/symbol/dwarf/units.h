@@ -59,6 +59,7 @@ struct cpprof__units {
     bool wants_discriminators;    /* set before it is opened */
     bool has_inlines; /* a unit of a language that has functions to inline */
     struct cpprof__line_sections sections;
+    struct cpprof__late_lines late_lines;
     size_t n_line_bytes; /* of all lines */
 };
 

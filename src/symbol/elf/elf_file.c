@@ -3,10 +3,11 @@
  * ELF files opened for libelf and libdw: the file is mapped, its build id is
  * compared with the one that is wanted, and sections that nobody needs are
  * hidden before libdw sees them, because libdw unpacks every section that it
- * knows. The others are unpacked here: libelf's zlib takes three times as long.
+ * knows. The others are unpacked here (unpack.h).
  *
  * .debug_info, most of the bytes, is unpacked as far as the wanted addresses
- * need it: deflate can be stopped, but not begun, anywhere.
+ * need it: deflate can be stopped, but not begun, anywhere. Tables of lines,
+ * which only we read, are unpacked when the first of them is asked for.
  *
  * Invariants: no descriptor stays open; debug information that would unpack to
  * more than LARGEST_UNPACKED is left alone, so that a hostile file cannot take
@@ -32,13 +33,6 @@
  * one that has more are named by its symbol table. Debian's packages of debug
  * information are all packed, threefold; the largest unpack to this. */
 #define LARGEST_UNPACKED (1ull << 30)
-
-/* Tunable: .debug_info of less, in bytes, is unpacked as a whole. */
-#define LEAST_PARTIAL (1u << 18)
-
-/* libdeflate fills what room it is given, but for the block or the repeat that
- * does not fit, of 65 535 and 258 bytes at most. */
-#define CUT_BYTES (65535 + 258)
 
 /* Where the running cpprof__without_exit() of the thread goes on. */
 static __thread jmp_buf *way_out;
@@ -187,67 +181,21 @@ unpacked_bytes(Elf_Scn *section, const GElf_Shdr *header, const char *name)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Most of the time that unpacking takes beside libdeflate goes into faults of
- * new pages, one for each 4 KiB. */
-static void *
-alloc_large(size_t n)
+/* libelf takes these bytes for a section that never was packed. */
+static void
+replace(struct cpprof__elf_file *file, Elf_Scn *section, GElf_Shdr *header,
+        void *bytes, uint64_t n)
 {
-    const size_t huge = 2u << 20;
-    void *p = NULL;
+    Elf_Data *data = elf_getdata(section, NULL);
+    Elf_Data *raw = elf_rawdata(section, NULL);
 
-    if (n < huge)
-        return malloc(n);
-    if (posix_memalign(&p, huge, (n + huge - 1) & ~(huge - 1)))
-        return NULL;
-    madvise(p, n & ~(huge - 1), MADV_HUGEPAGE);
-    return p;
-}
-
-/* What a packed section holds. */
-struct packed {
-    const char *bytes;
-    size_t n;
-    uint64_t n_unpacked;
-};
-
-static bool
-is_packed(const struct cpprof__elf_file *file, Elf_Scn *section,
-          struct packed *packed)
-{
-    size_t n_head = gelf_getclass(file->elf) == ELFCLASS32 ? sizeof(Elf32_Chdr)
-                                                           : sizeof(Elf64_Chdr);
-    Elf_Data *data = elf_rawdata(section, NULL);
-    GElf_Chdr header;
-
-    if (!data || data->d_size < n_head || !gelf_getchdr(section, &header) ||
-        header.ch_type != ELFCOMPRESS_ZLIB || !header.ch_size)
-        return false;
-    *packed = (struct packed){(const char *)data->d_buf + n_head,
-                              data->d_size - n_head, header.ch_size};
-    return true;
-}
-
-/* The first n bytes at least, from malloc; NULL *bytes: it cannot be done here.
- * False: there is no memory. */
-static bool
-unpack_bytes(struct libdeflate_decompressor *reader,
-             const struct packed *packed, uint64_t n, void **bytes)
-{
-    bool is_whole = n >= packed->n_unpacked;
-    uint64_t room = is_whole ? packed->n_unpacked : n + CUT_BYTES;
-    enum libdeflate_result result;
-
-    *bytes = alloc_large(room);
-    if (!*bytes)
-        return false;
-    result = libdeflate_zlib_decompress(reader, packed->bytes, packed->n,
-                                        *bytes, room, NULL);
-    if (result !=
-        (is_whole ? LIBDEFLATE_SUCCESS : LIBDEFLATE_INSUFFICIENT_SPACE)) {
-        free(*bytes);
-        *bytes = NULL;
-    }
-    return true;
+    file->unpacked[file->n_unpacked++] = bytes;
+    file->n_unpacked_bytes += n;
+    data->d_buf = raw->d_buf = bytes;
+    data->d_size = raw->d_size = n;
+    header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
+    header->sh_size = n;
+    gelf_update_shdr(section, header);
 }
 
 /* Unpack the first n bytes of a section and have libelf take it for one that
@@ -260,27 +208,40 @@ unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
 {
     Elf_Data *data = elf_getdata(section, NULL);
     Elf_Data *raw = elf_rawdata(section, NULL);
-    struct packed packed;
+    struct cpprof__packed packed;
     void *bytes;
 
     if (!data || !raw)
         return false;
-    if (!is_packed(file, section, &packed))
+    if (!cpprof__is_packed(file->elf, section, &packed))
         return true;
-    if (n >= packed.n_unpacked || packed.n_unpacked - n <= CUT_BYTES)
+    if (n >= packed.n_unpacked || packed.n_unpacked - n <= CPPROF__CUT_BYTES)
         n = packed.n_unpacked;
-    if (!unpack_bytes(reader, &packed, n, &bytes))
+    if (!cpprof__unpack(reader, &packed, n, &bytes))
         return false;
     if (!bytes)
         return true;
     file->is_partial |= n < packed.n_unpacked;
-    file->unpacked[file->n_unpacked++] = bytes;
-    file->n_unpacked_bytes += n;
-    data->d_buf = raw->d_buf = bytes;
-    data->d_size = raw->d_size = n;
-    header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
-    header->sh_size = n;
-    gelf_update_shdr(section, header);
+    replace(file, section, header, bytes, n);
+    return true;
+}
+
+/* libdw only wants to know how long .debug_line is. False: it is small, or not
+ * ours to unpack. */
+static bool
+put_off(struct cpprof__elf_file *file, Elf_Scn *section, GElf_Shdr *header)
+{
+    struct cpprof__packed packed;
+    void *bytes;
+
+    if (!elf_getdata(section, NULL) ||
+        !cpprof__is_packed(file->elf, section, &packed) ||
+        packed.n_unpacked < CPPROF__LEAST_PARTIAL ||
+        !(bytes = cpprof__room_for(packed.n_unpacked)))
+        return false;
+    file->late_lines =
+        (struct cpprof__late_lines){.packed = packed, .bytes = bytes};
+    replace(file, section, header, bytes, packed.n_unpacked);
     return true;
 }
 
@@ -290,21 +251,22 @@ static uint64_t
 needed_info(const struct cpprof__elf_file *file,
             struct libdeflate_decompressor *reader)
 {
-    struct packed info, packed;
+    struct cpprof__packed info, packed;
     GElf_Shdr header;
     Elf_Scn *section = cpprof__elf_section(file, ".debug_info", &header);
     uint64_t n = UINT64_MAX;
     void *bytes = NULL;
 
-    if (!file->wanted || !section || !is_packed(file, section, &info) ||
-        info.n_unpacked < LEAST_PARTIAL ||
+    if (!file->wanted || !section ||
+        !cpprof__is_packed(file->elf, section, &info) ||
+        info.n_unpacked < CPPROF__LEAST_PARTIAL ||
         cpprof__elf_has_section(file, ".debug_types") ||
         cpprof__elf_has_section(file, ".gnu_debugaltlink"))
         return n;
     section = cpprof__elf_section(file, ".debug_aranges", &header);
-    if (section && is_packed(file, section, &packed) &&
+    if (section && cpprof__is_packed(file->elf, section, &packed) &&
         packed.n_unpacked <= info.n_unpacked &&
-        unpack_bytes(reader, &packed, packed.n_unpacked, &bytes) && bytes)
+        cpprof__unpack(reader, &packed, packed.n_unpacked, &bytes) && bytes)
         n = cpprof__needed_bytes(bytes, packed.n_unpacked, file->wanted);
     free(bytes);
     return n;
@@ -328,7 +290,9 @@ unpack_all(struct cpprof__elf_file *file,
         bool is_info = name && !strcmp(name, ".debug_info");
 
         if (name && header.sh_type != SHT_NOBITS &&
-            header.sh_flags & SHF_COMPRESSED)
+            header.sh_flags & SHF_COMPRESSED &&
+            (strcmp(name, ".debug_line") != 0 ||
+             !put_off(file, section, &header)))
             has_memory = unpack(file, reader, section, &header,
                                 is_info ? n_info : UINT64_MAX);
     }

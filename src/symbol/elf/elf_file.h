@@ -14,6 +14,7 @@
 #include "base/ranges.h"
 #include "object/build_id.h"
 #include "symbol/elf/needed.h"
+#include "symbol/elf/unpack.h"
 
 #include <elfutils/libdw.h>
 #include <gelf.h>
@@ -36,7 +37,8 @@ struct cpprof__elf_file {
     void **unpacked; /* sections that were packed */
     size_t n_unpacked;
     size_t n_unpacked_bytes;
-    struct cpprof__file_state { /* when it was opened */
+    struct cpprof__late_lines late_lines; /* not unpacked yet */
+    struct cpprof__file_state {           /* when it was opened */
         dev_t dev;
         ino_t inode;
         off_t n_bytes;
