@@ -297,6 +297,21 @@ cpprof__request_begin(struct cpprof__request *r,
     return cpprof__fail_nomem(error);
 }
 
+enum cpprof_status
+cpprof__request_content(struct cpprof__request *r, const char *type,
+                        struct cpprof_error *error)
+{
+    char header[128];
+
+    snprintf(header, sizeof header, "Content-Type: %s", type);
+    r->curl->slist_free_all(r->headers);
+    r->headers = r->curl->slist_append(NULL, header);
+    if (r->headers && r->curl->easy_setopt(r->easy, CURLOPT_HTTPHEADER,
+                                           r->headers) == CURLE_OK)
+        return CPPROF_OK;
+    return cpprof__fail_nomem(error);
+}
+
 void
 cpprof__request_free(struct cpprof__request *r)
 {

@@ -58,6 +58,11 @@ cpprof__request_begin(struct cpprof__request *r,
                       const struct cpprof__fetch_options *options,
                       const char *post, struct cpprof_error *error);
 
+/* What a post is said to be, instead of bytes. */
+enum cpprof_status
+cpprof__request_content(struct cpprof__request *r, const char *type,
+                        struct cpprof_error *error);
+
 /* The result of the request: OK and a body, or an error in one line. */
 enum cpprof_status
 cpprof__request_result(const struct cpprof__request *r, CURLcode code,

@@ -77,6 +77,8 @@ cpprof__gate_against(struct cpprof__gate_flags *w)
     struct past *past;
     int i, n = 0, first;
 
+    if (strstr(w->against, "://") && strchr(w->against, '?'))
+        return cpprof__gate_query(w);
     if (!cpprof__expand_sources(&source, 1, &all))
         return false;
     past = calloc((size_t)all.n + 1, sizeof *past);

@@ -207,6 +207,15 @@ cpprof__gate_splits_make(struct cpprof__gate_splits *splits, size_t n_base,
                          size_t n_head, size_t most,
                          struct cpprof_error *error);
 
+/* ------------------------------------------------------ factor.c ------- */
+
+/* The speed of the machine in each run, around 1; false without memory. It is
+ * not known, and `factor` stays as it is, where *is_relative is false. */
+bool
+cpprof__gate_factor(const struct cpprof__gate_model *model,
+                    const struct cpprof__gate_values *values, double *factor,
+                    bool *is_relative);
+
 /* ------------------------------------------------------- judge.c ------- */
 
 /* One judged thing. */
@@ -321,7 +330,8 @@ cpprof__gate_markdown(const struct cpprof__gate_model *model,
 bool
 cpprof__gate_flame(struct cpprof__gate_model *model, const char *path);
 
-/* ------------------------------------------- record.c, against.c ------- */
+/* ------------------------------------------- record.c, against.c, query.c
+ * ------- */
 
 /* Record both commands in turn into a folder, which is removed by
  * cpprof__gate_recorded_remove(); sources of flags are then its files. */
@@ -329,6 +339,17 @@ bool
 cpprof__gate_record(struct cpprof__gate_flags *flags);
 void
 cpprof__gate_recorded_remove(void);
+
+/* The folder of base of those, made now, for somebody else to fill; NULL after
+ * printing why there is none. Then it is the source of base. */
+char *
+cpprof__gate_base_folder(void);
+void
+cpprof__gate_base_is_folder(struct cpprof__gate_flags *flags);
+
+/* -against is a URL with a query: ask for base. */
+bool
+cpprof__gate_query(struct cpprof__gate_flags *flags);
 
 /* The last files of the folder of -against become the sources of base, or the
  * windows of a query. */

@@ -3,7 +3,7 @@
  * The verdicts. docs/gate.md tells in plain words what is done here:
  *
  * 1. What is common to all functions of a run, the speed of the machine, is
- *    taken out by what did not change (factor()).
+ *    taken out by what did not change (factor.c).
  * 2. Each function's difference is divided by its standard error, which comes
  *    from the runs (measure_row()).
  * 3. How large this must be follows from the same figures of splits of the runs
@@ -11,8 +11,9 @@
  * 4. The limit is chosen so that of all that is told, a part of alpha is told
  *    wrongly (limit_of()).
  *
- * The error that may be made, alpha, is parted: a tenth is for the whole, a
- * tenth for the choice of step 1, the rest for functions.
+ * The error that may be made, alpha, is parted: a half is for functions, a
+ * tenth for the whole, a tenth for the choice of step 1. The rest is left,
+ * because step 1 looks at the sides once and not again for each split.
  */
 #include "cli/gate/gate.h"
 
@@ -28,11 +29,6 @@
 /* The typical scatter counts for as much as that many runs do, so that one
  * that is small by chance makes no difference look large. */
 #define PRIOR_RUNS 4.0
-/* In factor(): no function weighs more than this part; smaller ones say
- * nothing; what did not change must be that much. */
-#define MOST_WEIGHT  0.2
-#define LEAST_SHARE  0.001
-#define LEAST_COMMON 0.3
 /* Splits say nothing of differences that are smaller than that many standard
  * errors. */
 #define LEAST_T 2.0
@@ -58,134 +54,6 @@ struct judge {
     CPPROF__ARRAY(double) by_chance; /* t of splits, falling */
     struct cpprof__gate_splits splits;
 };
-
-/* ------------------------------------------------------------- factor ---- */
-
-struct share {
-    double change, weight, error; /* of a log ratio */
-    uint32_t key;
-};
-
-static int
-by_change(const void *a, const void *b)
-{
-    const struct share *x = a, *y = b;
-
-    return x->change < y->change ? -1 : x->change > y->change;
-}
-
-/* The median of changes by weight; the shares are sorted. */
-static double
-median_change(const struct share *shares, size_t n)
-{
-    double all = 0, sum = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++)
-        all += shares[i].weight;
-    for (i = 0; i + 1 < n && sum + shares[i].weight < all / 2; i++)
-        sum += shares[i].weight;
-    return n ? shares[i].change : 0;
-}
-
-/* How the share of each function in its runs changed, of those that are large
- * enough to say something. Returns their number. */
-static size_t
-find_shares(const struct judge *j, struct share *shares, double *x)
-{
-    size_t n = 0, k, i;
-
-    for (k = 0; k < j->v->n_keys; k++) {
-        struct cpprof__gate_sides s;
-        double mean;
-
-        for (i = 0; i < j->n; i++)
-            x[i] = j->v->flat[k * j->n + i] * j->m->runs.at[i].work /
-                   j->m->runs.at[i].total;
-        s = cpprof__gate_sides(x, j->n_base, j->n_head);
-        mean = (s.base + s.head) / 2;
-        if (mean < LEAST_SHARE || s.base <= 0 || s.head <= 0)
-            continue;
-        shares[n++] =
-            (struct share){.change = log(s.head / s.base),
-                           .weight = mean < MOST_WEIGHT ? mean : MOST_WEIGHT,
-                           .error = sqrt(s.within / j->df * j->of_mean) / mean,
-                           .key = (uint32_t)k};
-    }
-    return n;
-}
-
-/* Add up what did not change; its part of the whole. */
-static double
-add_common(struct judge *j, const struct share *shares, size_t n,
-           double *common)
-{
-    double middle = median_change(shares, n), part = 0;
-    double limit = cpprof__student_quantile(0.001, j->df);
-    size_t i, k;
-
-    memset(common, 0, j->n * sizeof *common);
-    for (k = 0; k < n; k++) {
-        if (fabs(shares[k].change - middle) > limit * shares[k].error)
-            continue;
-        for (i = 0; i < j->n; i++) {
-            double x = j->v->flat[shares[k].key * j->n + i];
-
-            common[i] += x;
-            part += x * j->m->runs.at[i].work / j->m->runs.at[i].total /
-                    (double)j->n;
-        }
-    }
-    return part;
-}
-
-/* Is the difference of the sides larger than the runs of one side differ? */
-static bool
-is_real(const struct judge *j, const double *common, double *x)
-{
-    struct cpprof__gate_sides s;
-    size_t i;
-
-    for (i = 0; i < j->n; i++)
-        x[i] = log(common[i]);
-    s = cpprof__gate_sides(x, j->n_base, j->n_head);
-    return fabs(s.head - s.base) >
-           cpprof__student_quantile(j->m->flags->alpha / 20, j->df) *
-               sqrt(s.within / j->df * j->of_mean);
-}
-
-/*
- * The factor of each run: how fast the machine was, by what did not change. If
- * that differs between the sides by more than the runs of a side do, the
- * program has changed as a whole, and nothing is taken out.
- */
-static bool
-find_factor(struct judge *j)
-{
-    struct share *shares = calloc(j->v->n_keys + 1, sizeof *shares);
-    double *common = calloc(j->n + 1, sizeof *common);
-    double *x = calloc(j->n + 1, sizeof *x), mean = 0;
-    size_t n, i;
-    bool ok = shares && common && x, is_known = true;
-
-    if (ok && j->df > 0) {
-        n = find_shares(j, shares, x);
-        if (n)
-            qsort(shares, n, sizeof *shares, by_change);
-        is_known = add_common(j, shares, n, common) >= LEAST_COMMON;
-        for (i = 0; i < j->n; i++) {
-            is_known = is_known && common[i] > 0;
-            mean += common[i] / (double)j->n;
-        }
-        j->r->is_relative = is_known && !is_real(j, common, x);
-        for (i = 0; i < j->n && j->r->is_relative; i++)
-            j->factor[i] = common[i] / mean;
-    }
-    free(shares);
-    free(common);
-    free(x);
-    return ok;
-}
 
 /* ------------------------------------------------------------ standard ---- */
 
@@ -618,7 +486,8 @@ judge_all(struct judge *j)
 {
     const char *per = j->m->flags->per;
 
-    if (!find_factor(j) || !find_whole(j) || !find_rows(j) ||
+    if (!cpprof__gate_factor(j->m, j->v, j->factor, &j->r->is_relative) ||
+        !find_whole(j) || !find_rows(j) ||
         cpprof__gate_splits_make(
             &j->splits, j->n_base, j->n_head,
             (size_t)(MOST_FIGURES / (double)(j->r->rows.n + 1)),
@@ -650,7 +519,7 @@ cpprof__gate_judge(const struct cpprof__gate_model *m,
                       .n_base = m->n_base,
                       .n_head = m->n_head,
                       .df = (double)m->runs.n - 2,
-                      .alpha = m->flags->alpha * 8 / 10};
+                      .alpha = m->flags->alpha / 2};
     size_t i;
     bool ok;
 

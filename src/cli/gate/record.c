@@ -90,6 +90,19 @@ make_folders(void)
     return true;
 }
 
+char *
+cpprof__gate_base_folder(void)
+{
+    return make_folders() ? sides[0] : NULL;
+}
+
+void
+cpprof__gate_base_is_folder(struct cpprof__gate_flags *w)
+{
+    w->base = &side_sources[0];
+    w->n_base = 1;
+}
+
 /* ---------------------------------------------------------------- runs ---- */
 
 /* The last core that we may run on. */
