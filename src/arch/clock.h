@@ -20,7 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CPPROF__NS_PER_S 1000000000u
+/* Of 64 bits: a minute of them has no room in 32. */
+#define CPPROF__NS_PER_S INT64_C(1000000000)
 
 /* The CPU clock of any thread, as clock_gettime takes it. Source: the kernel's
  * include/linux/posix-timers_types.h, CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED. */

@@ -30,7 +30,9 @@ struct cpprof__image {
     size_t n;
     const uint8_t *frames; /* .eh_frame_hdr in data, or NULL */
     uint64_t delta;
-    bool is_copy; /* data is malloc'ed: the vdso */
+    bool is_copy;               /* data is malloc'ed: the vdso */
+    uint64_t code, code_offset; /* the first piece that can be executed */
+    bool has_code; /* it was loaded; else the process only reads the file */
     bool is_libc, is_loader;
     bool is_allocator; /* it defines the program's malloc, and is not libc or
                         * the program */

@@ -18,6 +18,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #define TEXT_(x) #x
@@ -56,7 +57,7 @@
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 1\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 2\\n\\0\"\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */
@@ -135,6 +136,7 @@ run(void *arg)
     int result = -1;
 
     __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_RUNS, __ATOMIC_RELEASE);
+    kernel(SYS_prctl, (void *)PR_SET_NAME, g->thread, 0, 0);
     g->pthread_detach(g->pthread_self());
     library = function ? NULL : g->dlopen(g->library, RTLD_NOW);
     if (library)

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 1\n"
+#define GUEST_MAGIC       "cpprof guest 2\n"
 #define GUEST_MAGIC_BYTES 16
 
 enum cpprof__guest_state {
@@ -40,6 +40,10 @@ enum cpprof__guest_state {
     CPPROF__GUEST_DONE,     /* result and message are there */
     CPPROF__GUEST_NO_THREAD /* result is what pthread_create() returned */
 };
+
+/* The library knows by it that a thread is not one of the program's.
+ * ORDER: src/attach/attach.c. */
+#define GUEST_THREAD "cpprof-call"
 
 /* The beginning of a seat; its stack is at the end. */
 struct cpprof__guest {
@@ -64,6 +68,7 @@ struct cpprof__guest {
 
     void *known; /* the function, of a library that is there; or NULL */
 
+    char thread[16]; /* the made thread's name */
     char function[64];
     char message[960];
     char library[4096];

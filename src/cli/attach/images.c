@@ -283,7 +283,7 @@ find_unsafe(struct cpprof__images *images)
         if (image->is_loader)
             done &= add_range(&images->unsafe, &images->n_unsafe,
                               (struct cpprof__range){image->lo, image->hi});
-        if (image->is_libc || image->is_loader ||
+        if (image->is_libc || image->is_loader || !image->has_code ||
             !cpprof__image_symbol(image, "malloc"))
             continue;
         /* Of the program itself no more than its functions is known. */
@@ -388,6 +388,25 @@ place(struct cpprof__image *image)
             }
 }
 
+/* Whoever reads symbols maps whole libraries, too: their functions are where
+ * the loader has put the code. Of a file that is gone no more is known than
+ * that some of it can be executed. */
+static bool
+has_code(const struct cpprof__image *image)
+{
+    const Elf64_Ehdr *e = in_file(image, 0, sizeof *e);
+    const Elf64_Phdr *p =
+        e ? in_file(image, e->e_phoff, e->e_phnum * sizeof *p) : NULL;
+    bool has = !image->data && image->code;
+    unsigned i;
+
+    for (i = 0; p && i < e->e_phnum; i++)
+        has |= p[i].p_type == PT_LOAD && p[i].p_flags & PF_X && image->code &&
+               (p[i].p_offset & -4096ull) == image->code_offset &&
+               (p[i].p_vaddr & -4096ull) + image->bias == image->code;
+    return has;
+}
+
 static bool
 add_image(struct cpprof__images *images, pid_t pid,
           const struct cpprof_map *map)
@@ -417,6 +436,15 @@ add_image(struct cpprof__images *images, pid_t pid,
     return true;
 }
 
+static void
+note_code(struct cpprof__image *image, const struct cpprof_map *map)
+{
+    if (image->code || map->perms[2] != 'x')
+        return;
+    image->code = map->start;
+    image->code_offset = map->offset;
+}
+
 /* Of a file that is mapped in several pieces the first brings it. */
 static bool
 take_line(struct cpprof__images *images, pid_t pid,
@@ -430,9 +458,15 @@ take_line(struct cpprof__images *images, pid_t pid,
     if (last && strlen(last->path) == map->n_path &&
         !strncmp(last->path, map->path, map->n_path) && map->offset) {
         last->hi = map->limit;
+        note_code(last, map);
         return true;
     }
-    return map->offset || map->perms[0] != 'r' || add_image(images, pid, map);
+    if (map->offset || map->perms[0] != 'r')
+        return true;
+    if (!add_image(images, pid, map))
+        return false;
+    note_code(&images->at[images->n - 1], map);
+    return true;
 }
 
 bool
@@ -447,9 +481,12 @@ cpprof__images_read(struct cpprof__images *images, pid_t pid, const char *maps,
     *images = (struct cpprof__images){0};
     while (done && cpprof_maps_next(&at, maps + n_maps, &map))
         done = take_line(images, pid, &map);
-    for (i = 0; i < images->n; i++)
-        if (images->at[i].is_libc && images->at[i].data)
+    for (i = 0; i < images->n; i++) {
+        images->at[i].has_code = has_code(&images->at[i]);
+        if (images->at[i].is_libc && images->at[i].data &&
+            images->at[i].has_code)
             images->libc = &images->at[i];
+    }
     return done && find_unsafe(images);
 }
 
@@ -472,7 +509,9 @@ cpprof__image_stand_in(struct cpprof__image *image, pid_t pid, const char *path)
     free(mapped);
     if (is_it) {
         place(image);
-    } else if (image->data) {
+        is_it = image->has_code = has_code(image);
+    }
+    if (!is_it && image->data) {
         munmap((void *)image->data, image->n);
         image->data = NULL;
         image->n = 0;

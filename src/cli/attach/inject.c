@@ -40,8 +40,10 @@
 #if defined __x86_64__ && defined __LP64__
 
 /* How long a safe point is sought, a thread may take to come to the entry, and
- * the function may take. */
+ * the function may take. One that does not come by itself is asked no more
+ * after the second of these, and another is. */
 #define SEEK_NS (30 * CPPROF__NS_PER_S)
+#define SOON_NS (2 * CPPROF__NS_PER_S)
 #define COME_NS (30 * CPPROF__NS_PER_S)
 #define CALL_NS (60 * CPPROF__NS_PER_S)
 
@@ -50,7 +52,7 @@
 /* What the child found, in memory that it shares with us. */
 struct result {
     bool done;
-    uint64_t seat; /* the address of it in the process */
+    uint64_t area, seat; /* addresses in the process */
     pid_t tid;
     uint64_t entry;
     uint64_t return_at, return_to; /* not 0: the thread comes by itself */
@@ -212,6 +214,7 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
     struct cpprof__guest *g = a->guest;
     bool done;
 
+    r->area = a->area;
     r->seat = cpprof__guest_seat(a->area, a->seat);
     r->entry = a->area + cpprof__guest_entry(a->seat);
     r->tid = held->tid;
@@ -299,8 +302,8 @@ rank_of_call(long number)
     return number == SYS_futex ? 1 : 2;
 }
 
-/* Threads of ours, of an attach before, come last. */
-#define OWN_RANK 10
+/* Threads of ours, of an attach before, are left alone: they may return only
+ * when the call that waits for them is carried out. */
 #define OWN_NAME "cpprof"
 
 static int
@@ -321,9 +324,7 @@ rank_of(pid_t pid, pid_t tid)
                    ? rank_of_call(strtol((char *)text.data, NULL, 10))
                    : 3;
     cpprof__buffer_free(&text);
-    if (rank >= 0 && !strncmp(name, OWN_NAME, strlen(OWN_NAME)))
-        rank += OWN_RANK;
-    return rank;
+    return tid != pid && !strncmp(name, OWN_NAME, strlen(OWN_NAME)) ? -1 : rank;
 }
 
 static int
@@ -403,21 +404,27 @@ read_state(const struct cpprof__target *t, const struct result *r)
 }
 
 /* A thread that was to come has not: its return address is put back if it is
- * still there. */
-static void
+ * still there, and the seat is free. False: it has come, or will. */
+static bool
 take_back(const struct cpprof__target *t, const struct result *r)
 {
+    const uint64_t free_turn = 0;
     struct cpprof__held held;
     uint64_t now = 0;
+    bool is_back;
 
     if (!r->return_at || !cpprof__hold_take(&held, t->pid, r->tid))
-        return;
-    if (held.regs.rsp <= r->return_at &&
-        cpprof__target_read(t->pid, r->return_at, &now, sizeof now) &&
-        now == r->entry)
-        cpprof__target_write(t->pid, r->return_at, &r->return_to,
-                             sizeof r->return_to);
+        return false;
+    is_back = held.regs.rsp <= r->return_at &&
+              cpprof__target_read(t->pid, r->return_at, &now, sizeof now) &&
+              now == r->entry &&
+              cpprof__target_write(t->pid, r->return_at, &r->return_to,
+                                   sizeof r->return_to) &&
+              cpprof__target_write(
+                  t->pid, r->seat + offsetof(struct cpprof__guest, turn),
+                  &free_turn, sizeof free_turn);
     cpprof__hold_release(&held);
+    return is_back;
 }
 
 /* Wait for another state than this one. */
@@ -434,16 +441,17 @@ wait_while(const struct cpprof__target *t, const struct result *r,
     return now;
 }
 
+/* *again: the thread did not come, and another may be tried. */
 static bool
 read_result(const struct cpprof__target *t, const struct result *r,
-            struct cpprof__guest *g, char message[CPPROF__REASON_BYTES])
+            struct cpprof__guest *g, char message[CPPROF__REASON_BYTES],
+            bool *again)
 {
-    uint32_t state = wait_while(t, r, CPPROF__GUEST_PREPARED, COME_NS);
+    uint32_t state = wait_while(t, r, CPPROF__GUEST_PREPARED, SOON_NS);
 
-    if (state == CPPROF__GUEST_PREPARED) {
-        take_back(t, r);
-        state = wait_while(t, r, CPPROF__GUEST_PREPARED, 0);
-    }
+    *again = state == CPPROF__GUEST_PREPARED && take_back(t, r);
+    if (state == CPPROF__GUEST_PREPARED && !*again)
+        state = wait_while(t, r, CPPROF__GUEST_PREPARED, COME_NS);
     if (state == CPPROF__GUEST_RUNS)
         state = wait_while(t, r, CPPROF__GUEST_RUNS, CALL_NS);
     if (state == CPPROF__GUEST_FREE ||
@@ -452,6 +460,9 @@ read_result(const struct cpprof__target *t, const struct result *r,
     else if (state == CPPROF__GUEST_NO_THREAD)
         snprintf(message, CPPROF__REASON_BYTES, "pthread_create: %s",
                  strerror(g->result));
+    else if (state == CPPROF__GUEST_PREPARED)
+        snprintf(message, CPPROF__REASON_BYTES,
+                 "no thread of it came to where it can be borrowed");
     else if (state != CPPROF__GUEST_DONE)
         snprintf(message, CPPROF__REASON_BYTES,
                  "it did not answer within %d seconds",
@@ -484,6 +495,7 @@ fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
     if (t->loaded)
         g->known = (void *)(uintptr_t)cpprof__image_symbol(t->loaded, function);
     g->has_argument = argument != NULL;
+    strcpy(g->thread, GUEST_THREAD);
     return snprintf(g->function, sizeof g->function, "%s", function) <
                (int)sizeof g->function &&
            snprintf(g->library, sizeof g->library, "%s", t->library) <
@@ -539,6 +551,27 @@ take_turn(pid_t pid)
     return fd;
 }
 
+/* One thread that comes or does not, until one does. */
+static bool
+call(struct attempt *a, char message[CPPROF__REASON_BYTES])
+{
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + SEEK_NS;
+    const struct cpprof__guest asked = *a->guest;
+    bool done, again;
+
+    do {
+        *a->guest = asked;
+        a->result->done = again = false;
+        a->result->return_at = 0;
+        a->area = a->result->area ? a->result->area : find_area(a->target);
+        if (a->area && !choose_seat(a))
+            a->area = 0;
+        done = borrow_by_child(a, message) &&
+               read_result(a->target, a->result, a->guest, message, &again);
+    } while (again && cpprof__now_ns(CLOCK_MONOTONIC) < until);
+    return done;
+}
+
 bool
 cpprof__inject(const struct cpprof__target *target, const char *function,
                const char *argument, char message[CPPROF__REASON_BYTES],
@@ -559,11 +592,7 @@ cpprof__inject(const struct cpprof__target *target, const char *function,
     }
     turn = take_turn(target->pid);
     if (done) {
-        a.area = find_area(target);
-        if (a.area && !choose_seat(&a))
-            a.area = 0;
-        done = borrow_by_child(&a, message) &&
-               read_result(target, a.result, a.guest, message);
+        done = call(&a, message);
         *how = a.result->how;
         how->total_ns = cpprof__now_ns(CLOCK_MONOTONIC) - start_ns;
     }

@@ -280,7 +280,8 @@ look_at_images(struct look *look)
     if (!t->images.syscall_ret || !t->images.sigreturn)
         return no(look, "its libc is not one that is known");
     for (i = 0; i < t->images.n && !t->is_loaded; i++)
-        if (!strncmp(basename(t->images.at[i].path), "libcpprof.so", 12)) {
+        if (t->images.at[i].has_code &&
+            !strncmp(basename(t->images.at[i].path), "libcpprof.so", 12)) {
             t->is_loaded = true;
             t->loaded = &t->images.at[i];
             /* One that came with an earlier recording was removed after it. */
@@ -292,7 +293,8 @@ look_at_images(struct look *look)
                           t->library);
         }
     for (i = 0; i < t->images.n && !t->is_loaded; i++)
-        if (cpprof__image_symbol(&t->images.at[i], "cpprof_cpu_start"))
+        if (t->images.at[i].has_code &&
+            cpprof__image_symbol(&t->images.at[i], "cpprof_cpu_start"))
             return no(look, "is linked with libcpprof.a; ask it by its own "
                             "means");
     return true;
