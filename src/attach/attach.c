@@ -41,6 +41,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,6 +72,12 @@ static const char *directory;
 static struct cpprof__periodic watch;
 static bool has_watch;
 static uint32_t n_turns, look_again_at;
+
+/* The command's thread has this name, as it is made in its stead and not by the
+ * program. ORDER: GUEST_THREAD of src/cli/attach/guest.h. */
+#define COMMAND_THREAD "cpprof-call"
+
+static int32_t caller; /* the command's thread that waits for the call; or 0 */
 
 /* ---- the recorder ----------------------------------------------------- */
 
@@ -118,7 +125,7 @@ wait_for_own_threads(void)
     const struct timespec pause = {0, LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + END_NS;
 
-    while (is_alone && cpprof__own_list_has_others()) {
+    while (is_alone && cpprof__own_list_has_others(caller)) {
         if (cpprof__now_ns(CLOCK_MONOTONIC) >= until)
             return false;
         syscall(SYS_nanosleep, &pause, NULL);
@@ -325,7 +332,7 @@ begin(const char *config, struct cpprof_error *error)
     if (!is_registered)
         is_registered = !pthread_atfork(NULL, NULL, in_child);
     wait_for_own_threads(); /* of a time before */
-    is_alone = !cpprof__own_list_has_others();
+    is_alone = !cpprof__own_list_has_others(caller);
     status = take_places(kinds, error);
     if (status != CPPROF_OK)
         return status;
@@ -342,6 +349,7 @@ begin(const char *config, struct cpprof_error *error)
 
 struct call {
     const char *config; /* NULL: detach */
+    int32_t caller;     /* as above */
     enum cpprof_status status;
     struct cpprof_error error;
 };
@@ -357,10 +365,12 @@ carry_out(void *arg)
                                     "another is attaching or detaching");
         return;
     }
+    caller = call->caller;
     if (call->config)
         call->status = begin(call->config, &call->error);
     else if (is_attached)
         call->status = end(&call->error);
+    caller = 0;
     cpprof__own_lock_give(&lock);
 }
 
@@ -383,13 +393,27 @@ errno_of(const struct call *call)
     }
 }
 
+static bool
+is_command_thread(void)
+{
+    char name[16] = "";
+
+    return !prctl(PR_GET_NAME, name) && !strcmp(name, COMMAND_THREAD);
+}
+
 static int
 run(const char *config, char *message, size_t size)
 {
     struct call call = {.config = config, .status = CPPROF_OK};
     CPPROF__UNCANCELLED;
 
+    if (is_command_thread()) {
+        call.caller = (int32_t)syscall(SYS_gettid);
+        cpprof__own_list_begin(false, NULL);
+    }
     cpprof__own_thread_run(carry_out, &call);
+    if (call.caller)
+        cpprof__own_list_end();
     if (message && size)
         snprintf(message, size, "%s",
                  call.status == CPPROF_OK ? "" : call.error.text);

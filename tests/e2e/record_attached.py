@@ -53,11 +53,11 @@ class Host:
         self.process.wait()
         self.process.stdout.close()
 
-    def call(self, n):
+    def call(self, n, words=(library,)):
         """(status, what was printed) of n rounds."""
-        done = subprocess.run([calls, str(self.pid), library, str(n)],
-                              capture_output=True, text=True, check=False,
-                              timeout=200)
+        done = subprocess.run([calls, str(self.pid), words[0], str(n)] +
+                              list(words[1:]), capture_output=True, text=True,
+                              check=False, timeout=200)
         return done.returncode, done.stdout + done.stderr
 
     def end(self):
@@ -107,6 +107,87 @@ def leaves_nothing():
                  len(os.listdir("/proc/%d/task" % h.pid)))
         t.same("no mapping, descriptor or thread more than after the first",
                after, before)
+
+
+def profiled(mode, kinds, rounds):
+    """Attached to and detached from with threads of ours in it: none of them is
+    borrowed, as the one that ends at the detach never would be free."""
+    with Host(mode) as h:
+        status, words = h.call(rounds, (os.path.join(os.path.dirname(cpprof),
+                                                     "libcpprof.so"),
+                                        kinds + ",out=%s/%%k" % os.getcwd()))
+        end, last = h.end()
+        t.ok("%s: %s again and again" % (mode, kinds), status == 0, words)
+        t.ok("%s: %s: and it goes on" % (mode, kinds), end == 0, end, last)
+
+
+READER = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The whole file where the kernel wants it, and above all others. */
+static void read_file(const char *path, uintptr_t above)
+{
+    int fd = open(path, O_RDONLY);
+    off_t n = lseek(fd, 0, SEEK_END);
+
+    mmap(0, (size_t)n, PROT_READ, MAP_PRIVATE, fd, 0);
+    mmap((void *)above, (size_t)n, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+}
+
+static volatile sig_atomic_t must_end;
+static void on_term(int s) { must_end = 1; }
+
+int main(void)
+{
+    uintptr_t above = ((uintptr_t)&above & -4096ul) - (64ul << 20);
+    char line[4096], *name, seen[64][64] = {""};
+    int n = 0, i;
+
+    signal(SIGTERM, on_term);
+    while (!must_end) {
+        FILE *maps = fopen("/proc/self/maps", "r");
+
+        while (fgets(line, sizeof line, maps)) {
+            name = strchr(line, '/');
+            if (!name || !strstr(line, "r-xp"))
+                continue;
+            name[strcspn(name, "\n")] = 0;
+            for (i = 0; i < n && strcmp(seen[i], basename(name)); i++)
+                ;
+            if (i < n || n == 64)
+                continue;
+            snprintf(seen[n++], 64, "%s", basename(name));
+            read_file(name, above -= 16ul << 20);
+        }
+        fclose(maps);
+        usleep(20000);
+    }
+    return 0;
+}
+"""
+
+
+def reads_libraries():
+    """A program that maps whole files to read their symbols: none of them is
+    where the code is."""
+    p = program(READER, [])
+    if not p:
+        t.skip("reads libraries", "cannot be compiled here")
+        return
+    for turn in range(3):
+        status, words = record(["-p", str(p.pid), "-t", "wall", "-duration",
+                                "0.5", "-o", "r.pb.gz"])
+        t.ok("reads libraries: recording %d" % turn, status == 0, words)
+    p.terminate()
+    t.same("reads libraries: and it goes on", p.wait(timeout=60), 0)
 
 
 def survives_kills(mode):
@@ -253,9 +334,31 @@ def reports_on_processes():
         t.has("top -p prints where a process is",
               report(["top", "-p", str(h.pid)]), "do_spin")
     with Host("nanosleep") as h:
-        t.has("-p PID threads prints where its threads are",
-              report(["-p", str(h.pid), "threads"]), "do_nanosleep")
+        words = report(["-p", str(h.pid), "threads"])
+        t.matches("-p PID threads prints who they are",
+                  r'\Agoroutine %d \[sleeping, .*name "attach_host"' % h.pid,
+                  words)
+        t.has("and where", words, "\ndo_nanosleep(...)\n\t")
         t.same("and it goes on", h.end()[0], 0)
+    with Host("malloc 3") as h:
+        words = report(["-p", str(h.pid), "threads"])
+        t.same("-p PID threads: each thread is in it, and no other",
+               sorted(int(x) for x in re.findall(r"(?m)^goroutine (\d+) ",
+                                                 words)),
+               sorted(int(x) for x in os.listdir("/proc/%d/task" % h.pid)))
+        t.same("-p PID threads: no thread is without a name or a stack",
+               (words.count('name "attach_host"'),
+                words.count("\nallocate_all(...)\n")), (3, 3))
+        status, words = record(["-p", str(h.pid), "-duration", "1", "-o",
+                                "n.pb.gz"])
+        t.has("threads of ours are not counted as the program's", words,
+              ", 3 threads, ")
+    with Host("nanosleep") as a, Host("spin") as b:
+        words = report(["-p", "%d,%d" % (a.pid, b.pid), "threads"])
+        t.ok("-p A,B threads prints both",
+             "process %d (attach_host):\n\ngoroutine %d" % (a.pid, a.pid)
+             in words and "process %d (attach_host):\n\ngoroutine %d"
+             % (b.pid, b.pid) in words, words)
 
 
 def records_in_a_pid_namespace():
@@ -439,6 +542,10 @@ def main():
         for mode in WAITING + BUSY:
             goes_on(mode)
         leaves_nothing()
+        profiled("fork", "cpu,symbolize=none", 40)
+        profiled("dlopen", "cpu,symbolize=none", 20)
+        profiled("dlopen", "cpu,heap", 10)
+        reads_libraries()
         for mode in ("nanosleep", "registers", "malloc 4", "sigsuspend"):
             survives_kills(mode)
         records_kinds()

@@ -29,7 +29,7 @@ cpprof__own_threads_pause_now(void)
 }
 
 bool
-cpprof__own_list_has_others(void)
+cpprof__own_list_has_others(int32_t besides)
 {
     return false;
 }

@@ -395,6 +395,26 @@ say_what_is_recorded(const struct attached *a)
 
 /* ------------------------------------------------------------- in all ---- */
 
+/* False: nothing, or not of all. */
+static bool
+print_threads(const struct attached *a)
+{
+    bool done = true;
+    size_t i;
+
+    for (i = 0; i < a->n; i++) {
+        const struct process *p = &a->processes[i];
+
+        if (p->is_attached && a->n > 1)
+            printf("%sprocess %d (%s):\n\n", i ? "\n" : "", (int)p->pid,
+                   p->name);
+        done =
+            done && p->is_attached &&
+            cpprof__record_threads_print(a->folder, p->pid, inner_pid(p->pid));
+    }
+    return done;
+}
+
 static bool
 record(struct attached *a)
 {
@@ -411,11 +431,15 @@ record(struct attached *a)
             detach(a, &a->processes[i]);
         return false;
     }
-    say_what_is_recorded(a);
-    wait_for_end(a, &set);
+    if (!a->options->prints_threads) {
+        say_what_is_recorded(a);
+        wait_for_end(a, &set);
+    }
     for (i = 0; i < a->n; i++)
         detach(a, &a->processes[i]);
     cpprof__record_child_ended(a->folder);
+    if (a->options->prints_threads)
+        return print_threads(a);
     a->options->command = command;
     a->options->is_attached = true;
     is_written = cpprof__record_write(a->options, a->folder, a->inside, &parts);
@@ -463,7 +487,9 @@ cpprof__record_attached(struct cpprof__record_options *options)
     }
     if (!make_folder(&a))
         return false;
-    if (cpprof__record_config(options, &folder, &config)) {
+    if (options->prints_threads
+            ? cpprof__record_threads_config(&folder, &config)
+            : cpprof__record_config(options, &folder, &config)) {
         a.config = (char *)config.data;
         is_written = record(&a);
     }

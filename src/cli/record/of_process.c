@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reports on a process that runs: its CPU profile of some seconds, in a file
- * that is removed afterwards. Of `-p PID threads`, where its threads are: a
- * moment of wall time, stack by stack.
+ * that is removed afterwards. `-p PID threads` prints where its threads are.
  */
 #include "cli/record/record.h"
 
@@ -16,9 +15,6 @@
 #include <unistd.h>
 
 #define SECONDS 5
-
-/* Of wall time: several looks at each thread. */
-#define MOMENT_S 0.1
 
 /* The processes in "-p PID" or "-p=PID" at argv[at], and how many words that
  * is; 0: it is something else. */
@@ -75,12 +71,16 @@ report(int argc, char **argv, int at, int n, char *path,
 
 /* Where the threads are, and no more. */
 static int
-print_threads(const char *pids, char *path)
+print_threads(const char *pids)
 {
-    char *words[] = {"traces", path, NULL};
+    struct cpprof__record_options options = {.debuginfod =
+                                                 cpprof__debuginfod_default,
+                                             .pids = pids,
+                                             .prints_threads = true};
 
-    return record(pids, path, CPPROF__RECORD_WALL, MOMENT_S)
-               ? cpprof__cli_report(2, words)
+    return cpprof__debuginfod_begin(options.debuginfod) &&
+                   cpprof__record_attached(&options)
+               ? CPPROF__EXIT_OK
                : CPPROF__EXIT_ERROR;
 }
 
@@ -98,13 +98,13 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
     }
     if (!n)
         return run(argc, argv);
+    if (at + n + 1 == argc && !strcmp(argv[at + n], "threads"))
+        return print_threads(pids);
     fd = mkstemps(path, (int)strlen(".pb.gz"));
     if (fd < 0)
         return cpprof__cli_fail("%s: %s", path, strerror(errno));
     close(fd);
-    if (at + n + 1 == argc && !strcmp(argv[at + n], "threads"))
-        status = print_threads(pids, path);
-    else if (record(pids, path, CPPROF__RECORD_CPU, SECONDS))
+    if (record(pids, path, CPPROF__RECORD_CPU, SECONDS))
         status = report(argc, argv, at, n, path, run);
     unlink(path);
     return status;

@@ -47,6 +47,8 @@ struct cpprof__record_options {
     const char *process_name; /* all of this name, likewise */
     bool is_attached;         /* either of the two */
     bool force;               /* also those with a seccomp filter */
+    bool prints_threads;      /* of the processes: where their threads are, and
+                               * nothing is recorded */
 
     /* These are for the list of what is still in use at the end. */
     bool is_verdict;    /* leaks: of the command alone, without libc's own */
@@ -306,6 +308,20 @@ cpprof__record_write(struct cpprof__record_options *options,
  * wrong. */
 bool
 cpprof__record_attached(struct cpprof__record_options *options);
+
+/* ---------------------------------------------------- threads.c ------- */
+
+/* What a process is told that is to dump its threads to the folder when it is
+ * detached. False after printing that there is no memory. */
+bool
+cpprof__record_threads_config(const struct cpprof__record_folder *folder,
+                              struct cpprof__buffer *text);
+
+/* Print that dump, with names; inside is the process's own number. False after
+ * printing what went wrong. */
+bool
+cpprof__record_threads_print(const struct cpprof__record_folder *folder,
+                             pid_t pid, pid_t inside);
 
 /* ---------------------------------------------------- hottest.c ------- */
 

@@ -23,6 +23,7 @@
 #include "collect/encode/source.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/waits/waits.h"
+#include "object/frame_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -137,68 +138,21 @@ put_header(struct work *w, const struct cpprof__dump_thread *t)
 
 /* ---- frames ----------------------------------------------------------- */
 
-/* The length of a function's name without its parameter list: readers take the
- * text in the last parentheses for values. */
-static size_t
-without_parameters(const char *name)
-{
-    size_t n = strlen(name), i = n;
-    int depth = 0;
-
-    while (i > 0 && name[i - 1] != ')')
-        i--;
-    while (i > 0) {
-        char c = name[--i];
-
-        depth += c == ')';
-        depth -= c == '(';
-        if (!depth)
-            break;
-    }
-    /* "(anonymous namespace)::f", "operator()" */
-    if (!i || name[i] != '(' || strchr(name + i, ':') ||
-        (i >= 8 && !strncmp(name + i - 8, "operator", 8)))
-        return n;
-    return i;
-}
-
-static void
-put_location(struct work *w, const struct cpprof__frame *frame, uint64_t pc)
-{
-    const char *file = frame && frame->file ? frame->file : "??";
-    uint64_t entry = frame ? frame->entry : 0;
-
-    put(w, "\t", 1);
-    put(w, file, strlen(file));
-    cpprof__text_printf(w->text, ":%" PRId64 " +0x%" PRIx64 "\n",
-                        frame ? frame->line : 0,
-                        entry && entry <= pc ? pc - entry : 0);
-}
-
-static void
-put_function(struct work *w, const char *before, const char *name, size_t n,
-             const char *after)
-{
-    put(w, before, strlen(before));
-    put(w, name, n);
-    put(w, after, strlen(after));
-    put(w, "\n", 1);
-}
-
 static void
 put_own_frame(struct work *w, uint64_t pc)
 {
     const char *name = cpprof__own_frame_name(pc);
 
     if (pc == CPPROF__FRAME_TRUNCATED) {
-        put_function(w, "...additional frames elided...", "", 0, "");
+        cpprof__text_printf(w->text, "...additional frames elided...\n");
     } else if (pc == CPPROF__FRAME_SILENT || pc == CPPROF__FRAME_UNREADABLE) {
-        put_function(w,
-                     "\tgoroutine running on other thread; stack unavailable",
-                     "", 0, "");
+        cpprof__text_printf(
+            w->text,
+            "\tgoroutine running on other thread; stack unavailable\n");
     } else {
-        put_function(w, "", name, strlen(name), "(...)");
-        put_location(w, NULL, 0);
+        const struct cpprof__frame own = {.name = name};
+
+        cpprof__frame_print(&w->text->out, &own, 0);
     }
 }
 
@@ -212,19 +166,10 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
         return;
     }
     n = cpprof__text_resolve(w->text, frame);
-    for (i = 0; i < n; i++) {
-        const char *name = w->text->frames[i].name;
-
-        put_function(w, "", name, without_parameters(name), "(...)");
-        put_location(w, &w->text->frames[i], frame->pc);
-    }
-    if (n)
-        return;
-    cpprof__text_printf(w->text,
-                        "?"
-                        "?(0x%" PRIx64 ")\n",
-                        frame->pc);
-    put_location(w, NULL, 0);
+    for (i = 0; i < n; i++)
+        cpprof__frame_print(&w->text->out, &w->text->frames[i], frame->pc);
+    if (!n)
+        cpprof__frame_print_nameless(&w->text->out, frame->pc);
 }
 
 static size_t
@@ -245,15 +190,9 @@ put_creator(struct work *w, const struct cpprof__dump_thread *t)
 
     if (!n || w->profile->stack[0].pc < CPPROF__FRAME_END)
         return;
-    if (!cpprof__text_resolve(w->text, &w->profile->stack[0])) {
-        cpprof__text_printf(w->text, "created by 0x%" PRIx64 "\n",
-                            w->profile->stack[0].pc);
-        put_location(w, NULL, 0);
-        return;
-    }
-    put_function(w, "created by ", w->text->frames[0].name,
-                 without_parameters(w->text->frames[0].name), "");
-    put_location(w, &w->text->frames[0], w->profile->stack[0].pc);
+    n = cpprof__text_resolve(w->text, &w->profile->stack[0]);
+    cpprof__frame_print_creator(&w->text->out, n ? &w->text->frames[0] : NULL,
+                                w->profile->stack[0].pc);
 }
 
 static void

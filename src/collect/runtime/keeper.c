@@ -53,7 +53,7 @@ outlive_others(void)
     const struct timespec pause = {0, OTHERS_LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + OTHERS_NS;
 
-    while (cpprof__own_list_has_others() &&
+    while (cpprof__own_list_has_others(0) &&
            cpprof__now_ns(CLOCK_MONOTONIC) < until)
         syscall(SYS_nanosleep, &pause, NULL);
 }

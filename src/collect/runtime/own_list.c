@@ -215,14 +215,16 @@ cpprof__own_threads_wait_named(void)
 }
 
 bool
-cpprof__own_list_has_others(void)
+cpprof__own_list_has_others(int32_t besides)
 {
-    int32_t tid = own_tid();
+    int32_t tid = own_tid(), other;
     bool found = false;
     unsigned i;
 
-    for (i = 0; i < load_acquire(&n_used); i++)
-        found |= load_acquire(&owns[i].tid) != tid && is_there(&owns[i]);
+    for (i = 0; i < load_acquire(&n_used); i++) {
+        other = load_acquire(&owns[i].tid);
+        found |= other != tid && other != besides && is_there(&owns[i]);
+    }
     return found;
 }
 

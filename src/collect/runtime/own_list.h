@@ -59,9 +59,10 @@ cpprof__own_list_was_empty(void);
 uint32_t
 cpprof__own_list_wake(void);
 
-/* Are there others than the calling thread, as the kernel knows it? */
+/* Are there others than the calling thread and that one, as the kernel knows
+ * it? 0: than the calling thread alone. */
 bool
-cpprof__own_list_has_others(void);
+cpprof__own_list_has_others(int32_t besides);
 
 /* In a forked child: none. */
 void

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `-p PID threads`: where each thread of a process is at one moment, as the
+ * library in it has written it to a file, in the shape of
+ * /debug/pprof/goroutine?debug=2. The process does not look names up, because
+ * what reads them would stay in it: its addresses become names here, and all
+ * other text is passed on as it is.
+ */
+#include "cli/record/record.h"
+
+#include "cli/attach/attach.h"
+#include "cli/messages.h"
+#include "object/frame_text.h"
+
+#include <cpprof/object.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAMELESS   CPPROF__NAMELESS
+#define CREATED_BY CPPROF__CREATED_BY "0x"
+
+/* Of one address; what has more inlined functions is cut. */
+#define FRAMES_MAX 256
+
+/* A dump of so many threads is no dump any more. */
+#define DUMP_BYTES_MAX (1u << 30)
+
+struct range {
+    uint64_t start, limit;
+    size_t number; /* the symbolizer's */
+};
+
+struct names {
+    const struct cpprof__symbolizer_ops *ops;
+    struct cpprof__symbolizer *symbolizer; /* NULL: there are no names */
+    struct range *ranges;
+    size_t n_ranges;
+};
+
+/* -------------------------------------------------------------- names ---- */
+
+static bool
+add_range(struct names *names, const struct cpprof_map *map)
+{
+    char path[PATH_MAX];
+    struct cpprof__symbolizer_mapping mapping = {.start = map->start,
+                                                 .limit = map->limit,
+                                                 .offset = map->offset,
+                                                 .path = path,
+                                                 .build_id = ""};
+    struct range *at =
+        reallocarray(names->ranges, names->n_ranges + 1, sizeof *at);
+
+    if (!at)
+        return false;
+    names->ranges = at;
+    snprintf(path, sizeof path, "%.*s", (int)map->n_path, map->path);
+    at[names->n_ranges++] =
+        (struct range){map->start, map->limit,
+                       names->ops->add_mapping(names->symbolizer, &mapping)};
+    return true;
+}
+
+/* What the process has mapped. A file that was replaced has other names. */
+static void
+take_names(struct names *names, pid_t pid, pid_t inside)
+{
+    const struct cpprof__symbolizer_options options = {
+        .fetcher = cpprof__fetcher, .pid = inside};
+    struct cpprof_map map = {.size = sizeof map};
+    struct cpprof__buffer maps = {0};
+    const char *at, *end;
+
+    *names = (struct names){.ops = cpprof__symbolizer_load()};
+    if (names->ops)
+        names->symbolizer = names->ops->make(&options);
+    cpprof__read_proc(&maps, "/proc/%d/maps", (int)pid);
+    at = (char *)maps.data;
+    end = at + (maps.n ? maps.n - 1 : 0);
+    while (names->symbolizer && at && cpprof_maps_next(&at, end, &map))
+        if (cpprof_map_is_listed(&map) && !map.deleted &&
+            !add_range(names, &map))
+            break;
+    cpprof__buffer_free(&maps);
+}
+
+static void
+free_names(struct names *names)
+{
+    if (names->symbolizer)
+        names->ops->free(names->symbolizer);
+    free(names->ranges);
+}
+
+static size_t
+mapping_of(const struct names *names, uint64_t pc)
+{
+    size_t i;
+
+    for (i = 0; i < names->n_ranges; i++)
+        if (pc - names->ranges[i].start <
+            names->ranges[i].limit - names->ranges[i].start)
+            return names->ranges[i].number;
+    return SIZE_MAX;
+}
+
+/* --------------------------------------------------------------- text ---- */
+
+/* The address in a line that begins so, or 0. */
+static uint64_t
+address_after(const char *line, const char *begin)
+{
+    size_t n = strlen(begin);
+
+    return strncmp(line, begin, n) ? 0 : strtoull(line + n, NULL, 16);
+}
+
+static const char *
+line_after(const char *line)
+{
+    line += strcspn(line, "\n");
+    return line + (*line == '\n');
+}
+
+/* Whoever says so of all addresses first saves the symbolizer much reading. */
+static void
+expect_all(struct names *names, const char *text)
+{
+    const char *line = text;
+    uint64_t pc;
+
+    for (; names->symbolizer && *line; line = line_after(line)) {
+        pc = address_after(line, NAMELESS);
+        if (!pc)
+            pc = address_after(line, CREATED_BY);
+        if (pc)
+            names->ops->expect(names->symbolizer, mapping_of(names, pc), pc);
+    }
+}
+
+static size_t
+resolve(struct names *names, uint64_t pc, struct cpprof__frame *frames)
+{
+    return pc && names->symbolizer
+               ? names->ops->resolve(names->symbolizer, mapping_of(names, pc),
+                                     pc, frames, FRAMES_MAX)
+               : 0;
+}
+
+/* A frame's two lines give way to those of all functions that are there. */
+static void
+print_named(struct names *names, const char *text, struct cpprof__buffer *out)
+{
+    static struct cpprof__frame frames[FRAMES_MAX];
+    const char *line = text, *next;
+
+    for (; *line; line = next) {
+        uint64_t pc = address_after(line, NAMELESS);
+        uint64_t creator = address_after(line, CREATED_BY);
+        size_t i, n = resolve(names, pc ? pc : creator, frames);
+
+        next = line_after(line);
+        if (!n) {
+            cpprof__buffer_append(out, line, (size_t)(next - line));
+            continue;
+        }
+        next = line_after(next);
+        for (i = 0; i < n && pc; i++)
+            cpprof__frame_print(out, &frames[i], pc);
+        if (creator)
+            cpprof__frame_print_creator(out, &frames[0], creator);
+    }
+}
+
+/* ---------------------------------------------------------------- file ---- */
+
+bool
+cpprof__record_threads_config(const struct cpprof__record_folder *folder,
+                              struct cpprof__buffer *text)
+{
+    cpprof__buffer_printf(text,
+                          "threads,debug=2,symbolize=none,out=%s/%%p.threads",
+                          folder->seen);
+    cpprof__buffer_append(text, "", 1);
+    if (text->failed)
+        cpprof__cli_fail("out of memory");
+    return !text->failed;
+}
+
+static int
+read_dump(const struct cpprof__record_folder *folder, pid_t inside,
+          struct cpprof__buffer *text)
+{
+    char path[PATH_MAX + 32];
+    int failed, fd;
+
+    snprintf(path, sizeof path, "%s/%d.threads", folder->path, (int)inside);
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    failed = cpprof__buffer_read(text, fd, DUMP_BYTES_MAX);
+    close(fd);
+    cpprof__buffer_append(text, "", 1);
+    return failed ? failed : text->failed ? ENOMEM : 0;
+}
+
+bool
+cpprof__record_threads_print(const struct cpprof__record_folder *folder,
+                             pid_t pid, pid_t inside)
+{
+    struct cpprof__buffer text = {0}, out = {0};
+    struct names names;
+    int failed = read_dump(folder, inside, &text);
+
+    if (failed) {
+        cpprof__cli_fail("%d: no dump of its threads: %s", (int)pid,
+                         strerror(failed));
+    } else {
+        take_names(&names, pid, inside);
+        expect_all(&names, (char *)text.data);
+        print_named(&names, (char *)text.data, &out);
+        free_names(&names);
+        failed = out.failed || fwrite(out.data, 1, out.n, stdout) != out.n ||
+                 fflush(stdout);
+        if (failed)
+            cpprof__cli_fail("cannot write the dump: %s",
+                             out.failed ? "out of memory" : strerror(errno));
+    }
+    cpprof__buffer_free(&text);
+    cpprof__buffer_free(&out);
+    return !failed;
+}
