@@ -75,6 +75,21 @@ int
 cpprof__shell(struct pprof_profile *profile,
               const struct cpprof__report_flags *flags);
 
+/* A profile that can be made anew, of a process that runs. */
+enum cpprof__live_result {
+    CPPROF__LIVE_NEW,
+    CPPROF__LIVE_NOTHING, /* it used no CPU time */
+    CPPROF__LIVE_OVER,    /* it cannot be made any more: that is printed */
+};
+struct cpprof__live {
+    const char *words; /* what the command line calls it, "-p=PID" */
+    /* Takes its time; one call at a time. */
+    enum cpprof__live_result (*record)(void);
+};
+
+/* That of the source; NULL: it stays as it is. */
+extern const struct cpprof__live *cpprof__live;
+
 /* Serve the page of all reports until a signal comes. `read` gets the profile,
  * or prints why there is none; it is called on another thread. Returns the exit
  * status of the program. */

@@ -19,7 +19,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
+import browser
 import tap
+from web_server import Server
 
 cpprof, host, calls, library = (os.path.realpath(p) for p in sys.argv[1:5])
 t = tap.Tap()
@@ -331,8 +333,13 @@ def recorder_is_killed():
 
 def reports_on_processes():
     with Host("spin") as h:
-        t.has("top -p prints where a process is",
-              report(["top", "-p", str(h.pid)]), "do_spin")
+        done = subprocess.run([cpprof, "top", "-p", str(h.pid)],
+                              capture_output=True, text=True, check=False,
+                              timeout=120)
+        t.has("top -p prints where a process is", done.stdout, "do_spin")
+        t.matches("top -p names the process and no file of its own",
+                  r"\Acpprof: process %d: [0-9]+ samples[^/]*\n\Z" % h.pid,
+                  done.stderr)
     with Host("nanosleep") as h:
         words = report(["-p", str(h.pid), "threads"])
         t.matches("-p PID threads prints who they are",
@@ -359,6 +366,73 @@ def reports_on_processes():
              "process %d (attach_host):\n\ngoroutine %d" % (a.pid, a.pid)
              in words and "process %d (attach_host):\n\ngoroutine %d"
              % (b.pid, b.pid) in words, words)
+
+
+def wait_until(is_true, seconds=90):
+    end = time.monotonic() + seconds
+    while not is_true() and time.monotonic() < end:
+        time.sleep(0.2)
+    return is_true()
+
+
+def shows_the_page():
+    """A new profile for as long as somebody looks; then nothing."""
+    with Host("spin") as h:
+        s = Server("-p", str(h.pid))
+        wait_until(lambda: s.data("status")["ready"])
+        t.same("http -p: the page names the process",
+               s.data("status")["sources"], ["-p=%d" % h.pid])
+        first = s.get("/ui/api/report/top").decode()
+        t.has("http -p: it shows where the process is", first, "do_spin")
+        t.ok("http -p: and does so again", wait_until(
+            lambda: s.data("status")["turn"] > 0), s.data("status"))
+        t.ok("http -p: with another profile",
+             s.get("/ui/api/report/top").decode() != first, first)
+        in_browser(s)
+        t.same("http -p: status 0 at its end", s.close(), 0)
+        t.same("http -p: the process is left alone",
+               len(os.listdir("/proc/%d/task" % h.pid)), 1)
+        t.same("http -p: and it goes on", h.end()[0], 0)
+    with Host("spin") as h:
+        s = Server("-p", str(h.pid))
+        wait_until(lambda: s.data("status")["ready"])
+        h.end()
+        t.ok("http -p: the end of the process is told",
+             wait_until(lambda: s.data("status")["over"]), s.data("status"))
+        t.has("http -p: its last profile stays",
+              s.get("/ui/api/report/top").decode(), "do_spin")
+        t.same("http -p: status 0 all the same", s.close(), 0)
+        t.has("http -p: and a line says why", s.rest,
+              "there is no such process")
+    status, words = run_page(["-p", "2147483647"])
+    t.same("http -p of nobody: status 2", status, 2)
+    t.has("http -p of nobody: a line says why", words,
+          "there is no such process")
+    t.same("http -p leaves no file", [name for name in os.listdir("tmp")
+                                     if name.startswith("cpprof-")], [])
+
+
+def in_browser(s):
+    chromium = browser.find_browser()
+    if not chromium:
+        t.skip("http -p: the page takes it over", "no chromium")
+        return
+    b = browser.Browser(chromium, os.path.join(os.getcwd(), "home"))
+    try:
+        b.open(s.url + "top")
+        turn = s.data("status")["turn"]
+        t.ok("http -p: an open page shows the new profile",
+             b.wait("cpprof.state.start && cpprof.state.start.turn > %d && "
+                    "main.dataset.state === 'ready'" % turn, 60))
+    finally:
+        b.close()
+
+
+def run_page(words):
+    done = subprocess.run([cpprof, "http", ":0", "-no_browser"] + words,
+                          capture_output=True, text=True, check=False,
+                          timeout=120)
+    return done.returncode, done.stdout + done.stderr
 
 
 def records_in_a_pid_namespace():
@@ -527,6 +601,13 @@ def wrong_words():
                   done.stderr)
 
 
+    done = subprocess.run([cpprof, "top", "-p"], capture_output=True, text=True,
+                          check=False, timeout=60)
+    t.same("top -p without a number: a line says so",
+           (done.returncode, done.stderr),
+           (2, "cpprof: -p takes the number of a process\n"))
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ.pop("LD_PRELOAD", None)
@@ -534,7 +615,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         os.mkdir("run", 0o700)
+        os.mkdir("tmp")
         os.environ["XDG_RUNTIME_DIR"] = os.path.join(folder, "run")
+        os.environ["TMPDIR"] = os.path.join(folder, "tmp")
         why = may_attach()
         if why:
             t.skip("attach", why)
@@ -556,6 +639,7 @@ def main():
         records_name()
         recorder_is_killed()
         reports_on_processes()
+        shows_the_page()
         records_in_a_pid_namespace()
         refusals()
         wrong_words()

@@ -134,7 +134,7 @@ cpprof__record_hottest(const struct cpprof__record_options *options,
     struct cpprof__buffer table = {0}, word = {0};
     struct cpprof_error error;
 
-    if (!isatty(STDERR_FILENO) || options->legacy ||
+    if (!isatty(STDERR_FILENO) || options->legacy || options->shown ||
         options->symbolize == CPPROF_SYMBOLIZE_NONE ||
         !cpprof__record_has_room_beside(path))
         return;

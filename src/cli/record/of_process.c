@@ -10,6 +10,7 @@
 #include "cli/messages.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,33 +38,37 @@ processes_at(int argc, char **argv, int at, const char **pids)
 static bool
 record(const char *pids, const char *path, unsigned kinds, double seconds)
 {
+    char shown[256];
     struct cpprof__record_options options = {.kinds = kinds,
                                              .symbolize = CPPROF_SYMBOLIZE_FULL,
                                              .debuginfod =
                                                  cpprof__debuginfod_default,
                                              .out = path,
+                                             .shown = shown,
                                              .pids = pids,
                                              .one = true,
                                              .duration_s = seconds};
 
+    snprintf(shown, sizeof shown, "process %.200s", pids);
     return cpprof__debuginfod_begin(options.debuginfod) &&
            cpprof__record_attached(&options);
 }
 
-/* Run a report with a file in the place of n words. */
+/* Run a report with a file in the place of n words; of http at the end, as its
+ * address may stand before the sources only. */
 static int
 report(int argc, char **argv, int at, int n, char *path,
        int (*run)(int argc, char **argv))
 {
     char **words = calloc((size_t)argc + 1, sizeof *words);
-    int status;
+    int status, is_last = !strcmp(argv[0], "http");
 
     if (!words)
         return cpprof__cli_fail("out of memory");
     memcpy(words, argv, (size_t)at * sizeof *words);
-    words[at] = path;
-    memcpy(words + at + 1, argv + at + n,
+    memcpy(words + at + !is_last, argv + at + n,
            (size_t)(argc - at - n) * sizeof *words);
+    words[is_last ? argc - n : at] = path;
     status = run(argc - n + 1, words);
     free(words);
     return status;
@@ -84,10 +89,26 @@ print_threads(const char *pids)
                : CPPROF__EXIT_ERROR;
 }
 
+/* Is the page asked for, by the command or by a flag? */
+static bool
+is_page(int argc, char **argv)
+{
+    bool is = !strcmp(argv[0], "http");
+    const char *word;
+    int i;
+
+    for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        word = argv[i] + (argv[i][0] == '-' && argv[i][1] == '-');
+        is |= !strncmp(word, "-http=", 6) || !strcmp(word, "-http");
+    }
+    return is;
+}
+
 int
 cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
 {
-    char path[] = "/tmp/cpprof-XXXXXX.pb.gz";
+    const char *folder = getenv("TMPDIR");
+    char path[PATH_MAX];
     const char *pids = NULL;
     int at, n = 0, fd, status = CPPROF__EXIT_ERROR;
 
@@ -96,16 +117,24 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
         if (n || !strcmp(argv[at], "--"))
             break;
     }
+    if (!n && argc > 1 &&
+        (!strcmp(argv[argc - 1], "-p") || !strcmp(argv[argc - 1], "--p")))
+        return cpprof__cli_fail("-p takes the number of a process");
     if (!n)
         return run(argc, argv);
     if (at + n + 1 == argc && !strcmp(argv[at + n], "threads"))
         return print_threads(pids);
+    if (snprintf(path, sizeof path, "%s/cpprof-XXXXXX.pb.gz",
+                 folder && *folder ? folder : "/tmp") >= (int)sizeof path)
+        return cpprof__cli_fail("TMPDIR: its path is too long");
     fd = mkstemps(path, (int)strlen(".pb.gz"));
     if (fd < 0)
         return cpprof__cli_fail("%s: %s", path, strerror(errno));
     close(fd);
-    if (record(pids, path, CPPROF__RECORD_CPU, SECONDS))
+    if (is_page(argc, argv) ? cpprof__live_begin(pids, path, SECONDS)
+                            : record(pids, path, CPPROF__RECORD_CPU, SECONDS))
         status = report(argc, argv, at, n, path, run);
+    cpprof__live_end();
     unlink(path);
     return status;
 }

@@ -98,6 +98,13 @@ plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
+/* FILE as it is called. */
+static const char *
+shown(const struct output *out)
+{
+    return out->options->shown ? out->options->shown : out->path;
+}
+
 /* Print what was written to path. */
 static void
 print(const struct output *out, size_t index, const char *path)
@@ -289,18 +296,18 @@ write_main(struct output *out, size_t main_image)
     out->failed = true;
     if (main_image == NO_IMAGE && out->kind == CPPROF__RECORD_CPU &&
         out->options->is_attached) {
-        cpprof__cli_fail(
-            "%s: not written: %s used no CPU time meanwhile; where "
-            "it waits: -t wall",
-            out->path, out->options->command[0]);
+        cpprof__cli_fail("%s: not written: %s" CPPROF__RECORD_IDLE
+                         "; where it waits: "
+                         "-t wall",
+                         shown(out), out->options->command[0]);
     } else if (main_image == NO_IMAGE && out->kind == CPPROF__RECORD_CPU) {
         cpprof__cli_fail("%s: not written: no samples of %s, which used no "
                          "CPU time or did not load libcpprof.so",
-                         out->path, out->options->command[0]);
+                         shown(out), out->options->command[0]);
     } else if (main_image == NO_IMAGE) {
         cpprof__cli_fail("%s: not written: nothing of %s, which did not load "
                          "libcpprof.so or could not write where it is recorded",
-                         out->path, out->options->command[0]);
+                         shown(out), out->options->command[0]);
     } else if (out->kind == CPPROF__RECORD_HEAP && heap->owner &&
                !heap->n_samples) {
         /* An empty profile would not say so. */
@@ -308,7 +315,7 @@ write_main(struct output *out, size_t main_image)
                          "cpprof: malloc is that of %s",
                          out->path, heap->name, heap->owner);
     } else if (write_image(out, main_image, out->path)) {
-        print(out, main_image, out->path);
+        print(out, main_image, shown(out));
         note_file(out, out->path, image_at(out, main_image).n_samples);
         out->failed = false;
     }
@@ -393,10 +400,10 @@ write_one(struct output *out, size_t main_image,
         status = cpprof__record_sum_write(&sum, out->options, text, out->path,
                                           &error);
     if (status == CPPROF_OK) {
-        cpprof__cli_warn("%s: %s", out->path, text + strlen("cpprof: "));
+        cpprof__cli_warn("%s: %s", shown(out), text + strlen("cpprof: "));
         note_file(out, out->path, sum.n_samples);
     } else {
-        cpprof__cli_fail("%s: %s", out->path, error.text);
+        cpprof__cli_fail("%s: %s", shown(out), error.text);
     }
     out->failed = status != CPPROF_OK;
     cpprof__record_sum_free(&sum);

@@ -47,8 +47,9 @@ struct cpprof__record_options {
     const char *process_name; /* all of this name, likewise */
     bool is_attached;         /* either of the two */
     bool force;               /* also those with a seccomp filter */
-    bool prints_threads;      /* of the processes: where their threads are, and
-                               * nothing is recorded */
+    const char *shown;   /* in the place of FILE, which is removed; or NULL */
+    bool prints_threads; /* of the processes: where their threads are, and
+                          * nothing is recorded */
 
     /* These are for the list of what is still in use at the end. */
     bool is_verdict;    /* leaks: of the command alone, without libc's own */
@@ -322,6 +323,20 @@ cpprof__record_threads_config(const struct cpprof__record_folder *folder,
 bool
 cpprof__record_threads_print(const struct cpprof__record_folder *folder,
                              pid_t pid, pid_t inside);
+
+/* ------------------------------------------------------- live.c ------- */
+
+/* What is said of a process that used no CPU time. */
+#define CPPROF__RECORD_IDLE " used no CPU time meanwhile"
+
+/* From now on the page makes that file anew. False after printing what is wrong
+ * with pids. */
+bool
+cpprof__live_begin(const char *pids, const char *path, double seconds);
+
+/* End a recording that is under way, and begin no other. */
+void
+cpprof__live_end(void);
 
 /* ---------------------------------------------------- hottest.c ------- */
 

@@ -193,6 +193,15 @@ cpprof__read_prepared(void *flags)
     return NULL;
 }
 
+/* The same of a source that is made anew: what is read changes the flags. */
+static struct pprof_profile *
+read_anew(void *flags)
+{
+    struct cpprof__report_flags now = *(struct cpprof__report_flags *)flags;
+
+    return cpprof__read_prepared(&now);
+}
+
 /* The hint is of the whole profile, which the filters of the report change. */
 static int
 print_with_hint(struct pprof_profile *p, struct cpprof__report_flags *w)
@@ -217,7 +226,8 @@ read_and_report(struct cpprof__report_flags *w)
 
     w->origins = &origins;
     if (w->http && *w->http)
-        return cpprof__web(w, cpprof__read_prepared, w);
+        return cpprof__web(w, cpprof__live ? read_anew : cpprof__read_prepared,
+                           w);
     p = cpprof__read_prepared(w);
     cpprof__viewer_begin();
     if (p) {

@@ -9,6 +9,7 @@
  */
 #include "cli/web/web.h"
 
+#include "cli/commands.h"
 #include "cli/messages.h"
 #include "cli/terminal.h"
 #include "page/web/page.h"
@@ -96,7 +97,8 @@ send_status(struct cpprof__web_call *call)
     struct cpprof__buffer out = {0};
     enum cpprof_status status;
     char what[256], why[CPPROF__CLI_SAID] = "";
-    bool is_ready;
+    bool is_ready, is_over;
+    unsigned turn;
     long seconds = cpprof__progress_now(what, sizeof what);
 
     pthread_mutex_lock(&web->lock);
@@ -104,12 +106,18 @@ send_status(struct cpprof__web_call *call)
     if (web->has_failed)
         cpprof__cli_said(why);
     web->has_page = true;
+    web->asked_s = cpprof__web_now_s();
+    turn = web->turn;
+    is_over = web->is_over;
     pthread_mutex_unlock(&web->lock);
     cpprof__buffer_printf(&out,
                           "{\"v\":1,\"ready\":%s,\"seconds\":%ld,"
                           "\"progress\":",
                           is_ready ? "true" : "false", is_ready ? 0 : seconds);
     cpprof__json_text(&out, what, is_ready ? 0 : strlen(what));
+    cpprof__buffer_printf(&out, ",\"live\":%s,\"over\":%s,\"turn\":%u",
+                          cpprof__live ? "true" : "false",
+                          is_over ? "true" : "false", turn);
     cpprof__buffer_printf(&out, ",\"failed\":");
     cpprof__json_text(&out, why, strlen(why));
     cpprof__buffer_printf(&out, ",");

@@ -7,6 +7,8 @@
  */
 #include "cli/web/web.h"
 
+#include "cli/commands.h"
+
 #include "report/flame/stacks.h"
 
 #include <stdio.h>
@@ -244,7 +246,10 @@ cpprof__web_print_start(const struct cpprof__web *web,
     cpprof__buffer_printf(out, "},\"base_flag\":\"%s\"",
                           web->flags.diff_base ? "diff_base" : "base");
     print_list(out, "bases", web->flags.bases.at, web->flags.bases.n);
-    print_list(out, "sources", web->flags.sources, web->flags.n_sources);
+    print_list(out, "sources",
+               cpprof__live ? (char *const *)&cpprof__live->words
+                            : web->flags.sources,
+               cpprof__live ? 1 : web->flags.n_sources);
     if (web->flags.binary) {
         cpprof__buffer_printf(out, ",\"binary\":");
         print_text(out, web->flags.binary);

@@ -573,10 +573,12 @@ cpprof__web_view(struct cpprof__web_call *call, const char *name)
     struct work work = {.view = NULL};
     enum cpprof_status status;
     struct kept *k = NULL;
+    unsigned turn;
     bool is_ready;
 
     pthread_mutex_lock(&call->web->lock);
     is_ready = call->web->profile != NULL;
+    turn = call->web->turn;
     pthread_mutex_unlock(&call->web->lock);
     if (!is_ready)
         return cpprof__web_say(call, 503, "the profile is still being read");
@@ -584,8 +586,8 @@ cpprof__web_view(struct cpprof__web_call *call, const char *name)
         status = cpprof__web_say(call, 400, reason);
     else if (!choose(&work, name))
         status = cpprof__web_say(call, 404, "no such view");
-    else if (asprintf(&key, "%s%s?%s", call->is_whole ? "whole " : "", name,
-                      query) < 0)
+    else if (asprintf(&key, "%u %s%s?%s", turn, call->is_whole ? "whole " : "",
+                      name, query) < 0)
         status = cpprof__web_say(call, 500, "out of memory");
     else if ((k = find_kept(key)))
         status = send_kept(call, k);

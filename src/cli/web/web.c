@@ -34,6 +34,10 @@
  * it learns why there is no profile before the command ends. */
 #define FAREWELL_MS 1500
 
+/* A page that is looked at asks for the status each second or two. When none
+ * has for so long, a process that runs is left alone. */
+#define WATCHED_S 5
+
 static struct cpprof__web web = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                  .changed = PTHREAD_COND_INITIALIZER};
 
@@ -228,10 +232,77 @@ moment_in(long ms)
     return t;
 }
 
+uint64_t
+cpprof__web_now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec;
+}
+
+/* The first profile of a process that runs: once it has used CPU time. */
+static struct pprof_profile *
+read_first(void)
+{
+    enum cpprof__live_result result = CPPROF__LIVE_NOTHING;
+    const char *what = "recording process";
+
+    while (cpprof__live && result == CPPROF__LIVE_NOTHING) {
+        cpprof__progress("%s %s", what, cpprof__live->words + strlen("-p="));
+        result = cpprof__live->record();
+        what = "waiting for CPU time of process";
+    }
+    return cpprof__live && result != CPPROF__LIVE_NEW ? NULL
+                                                      : work.read(work.ctx);
+}
+
+/* Wait until somebody looks. False: it ends. */
+static bool
+wait_for_page(void)
+{
+    struct timespec until;
+    bool ends;
+
+    pthread_mutex_lock(&web.lock);
+    while (!web.ends && cpprof__web_now_s() - web.asked_s > WATCHED_S) {
+        until = moment_in(500);
+        pthread_cond_timedwait(&web.changed, &web.lock, &until);
+    }
+    ends = web.ends;
+    pthread_mutex_unlock(&web.lock);
+    return !ends;
+}
+
+/* Views that are being made have a copy of the profile before. */
+static void
+follow_process(void)
+{
+    struct pprof_profile *p, *before;
+    enum cpprof__live_result result;
+
+    while (wait_for_page()) {
+        result = cpprof__live->record();
+        p = result == CPPROF__LIVE_NEW ? work.read(work.ctx) : NULL;
+        cpprof__progress_end();
+        pthread_mutex_lock(&web.lock);
+        before = p ? web.profile : NULL;
+        if (p) {
+            web.profile = p;
+            web.turn++;
+        }
+        web.is_over = result == CPPROF__LIVE_OVER;
+        pthread_mutex_unlock(&web.lock);
+        pprof_free(before);
+        if (result == CPPROF__LIVE_OVER)
+            return;
+    }
+}
+
 static void *
 read_profile(void *arg)
 {
-    struct pprof_profile *p = work.read(work.ctx);
+    struct pprof_profile *p = read_first();
     struct timespec until;
     int failed = 0;
 
@@ -247,6 +318,8 @@ read_profile(void *arg)
     pthread_mutex_unlock(&web.lock);
     if (!p)
         kill(getpid(), SIGUSR1); /* the first thread waits for it */
+    else if (cpprof__live)
+        follow_process();
     return NULL;
 }
 

@@ -10,7 +10,10 @@
  * and ends (view.c). So the profile stays as it was read, what one view leaks
  * or breaks is gone with its process, and a client that leaves ends its child.
  *
- * Invariants: once `profile` is set it is never written to. Nothing that a GET
+ * Of a process that runs the profile is made anew for as long as a page asks
+ * for the status, and takes the place of the one before.
+ *
+ * Invariants: what `profile` leads to is never written to. Nothing that a GET
  * asks for changes anything.
  */
 #ifndef CLI_WEB_H
@@ -37,9 +40,12 @@ struct cpprof__web {
     pthread_cond_t changed;
     struct pprof_profile *profile; /* NULL: it is still being read */
     bool has_failed;               /* there will be none */
-    bool has_page, page_knows;     /* one waits for it, and was told why not */
-    unsigned n_children;           /* views that are being made */
-    bool ends;                     /* no view is wanted any more */
+    unsigned turn;    /* how often it was made anew, of a process that runs */
+    bool is_over;     /* it is the last */
+    uint64_t asked_s; /* a page is there: CLOCK_MONOTONIC */
+    bool has_page, page_knows; /* one waits for it, and was told why not */
+    unsigned n_children;       /* views that are being made */
+    bool ends;                 /* no view is wanted any more */
 };
 
 /* A request of the page: what it asks for, without the prefix. */
@@ -56,6 +62,10 @@ struct cpprof__web_call {
 /* Answer a request, whatever it is. */
 enum cpprof_status
 cpprof__web_answer(struct cpprof__web_call *call);
+
+/* Seconds of CLOCK_MONOTONIC. */
+uint64_t
+cpprof__web_now_s(void);
 
 /* Send an answer whose body is there. `extra` is one more header, or NULL. */
 enum cpprof_status

@@ -67,6 +67,19 @@ async function configs() {
 
 // ---- the server ----------------------------------------------------------------
 
+// Of a process that runs there is another profile by then: the same view of it.
+async function takeNew(start) {
+  if (start.turn !== state.start.turn) {
+    state.start = start;
+    answers.clear();
+    coming.clear();
+    state.profile = await ask('profile', {}, 'profile');
+    await render();
+  }
+  if (start.over && !state.start.over)
+    tell('The process is not recorded any more; cpprof\'s terminal tells why.');
+  state.start.over = start.over;
+}
 // Looks now and then whether it is there. One that comes back may show another
 // profile.
 const WATCH_MS = 3000;
@@ -76,8 +89,10 @@ async function watch() {
     await new Promise(done => setTimeout(done, WATCH_MS));
     if (document.hidden) continue;
     try {
-      await fetch('api/status', {method: 'HEAD'});
+      const live = state.start.live && !gone;
+      const answer = await fetch('api/status', {method: live ? 'GET' : 'HEAD'});
       if (gone) location.reload();
+      if (live) await takeNew(await answer.json());
     } catch (e) {
       if (gone) continue;
       gone = make('div', {className: 'more', role: 'alert', id: 'gone'},
