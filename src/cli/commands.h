@@ -85,6 +85,8 @@ struct cpprof__live {
     const char *words; /* what the command line calls it, "-p=PID" */
     /* Takes its time; one call at a time. */
     enum cpprof__live_result (*record)(void);
+    /* End that call, from another thread, and let none begin. */
+    void (*end)(void);
 };
 
 /* That of the source; NULL: it stays as it is. */

@@ -5,6 +5,7 @@
  * [CONFIG]. Without CONFIG the library is attach_library, which answers. With
  * it, it is libcpprof.so, and the mappings, descriptors and threads of the
  * process are counted before the first round, after it and after the last.
+ * SIGTERM ends it after a whole round.
  *
  * The exit status is 1 if a call failed, and 2, with the reason, if the process
  * may not be attached to.
@@ -17,6 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static volatile sig_atomic_t must_end;
+
+static void
+on_term(int number)
+{
+    must_end = 1;
+}
 
 struct calls {
     pid_t pid;
@@ -122,6 +131,7 @@ main(int argc, char **argv)
 
     if (!n || !held || !total)
         return 3;
+    signal(SIGTERM, on_term);
     print_counts(&calls, "before");
     for (i = 0; i < n && !kill(calls.pid, 0); i++) {
         struct cpprof__injected how = {0};
@@ -133,6 +143,8 @@ main(int argc, char **argv)
         n_tries += how.n_tries;
         if (i == 1)
             print_counts(&calls, "first");
+        if (must_end && i % 2)
+            n = i + 1;
     }
     print_counts(&calls, "last");
     first_ms = (double)held[0] * 1e-6;

@@ -456,53 +456,6 @@ def records_in_a_pid_namespace():
         os.kill(int(inner), signal.SIGTERM)
 
 
-# ----------------------------------------------------------------- refusals
-
-def doctor(pid):
-    done = subprocess.run([cpprof, "doctor", str(pid)], capture_output=True,
-                          text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
-def refused(name, pid, pattern):
-    status, words = doctor(pid)
-    t.ok("%s: refused with status 1" % name, status == 1, status, words)
-    t.matches("%s: the line says why" % name, pattern, words)
-    done = subprocess.run([cpprof, "record", "-p", str(pid)],
-                          capture_output=True, text=True, check=False,
-                          timeout=60)
-    t.same("%s: record -p: status 2" % name, done.returncode, 2)
-    t.matches("%s: record -p says the same" % name,
-              r"^cpprof: [^\n]*" + pattern + r"[^\n]*\n\Z", done.stderr)
-
-
-def refusals():
-    with Host("nanosleep") as h:
-        status, words = doctor(h.pid)
-        t.same("doctor: status 0 where it would work", status, 0)
-        t.has("doctor says so", words, "may be attached to")
-        os.kill(h.pid, signal.SIGSTOP)
-        time.sleep(0.1)
-        refused("stopped", h.pid, "is stopped; continue it first")
-        os.kill(h.pid, signal.SIGCONT)
-    with Host("malloc 2") as h:
-        tid = max(int(x) for x in os.listdir("/proc/%d/task" % h.pid))
-        refused("a thread", tid, "is a thread of process %d" % h.pid)
-    zombie = subprocess.Popen(["true"])
-    time.sleep(0.2)
-    refused("a zombie", zombie.pid, r"\(a zombie\)")
-    zombie.wait()
-    refused("nobody", zombie.pid, "there is no such process")
-    if os.path.exists("/proc/2/status"):
-        with open("/proc/2/status", encoding="ascii") as f:
-            if "Kthread:\t1" in f.read():
-                refused("the kernel", 2, "is a thread of the kernel")
-    static(["-static"], "linked statically")
-    seccomp()
-    traced()
-    other_user()
-
-
 def program(text, flags):
     """A process of a C program, or None without a compiler for it."""
     with open("x.c", "w", encoding="ascii") as f:
@@ -514,76 +467,6 @@ def program(text, flags):
     p = subprocess.Popen(["./x"])
     time.sleep(0.2)
     return p
-
-
-def static(flags, why):
-    p = program("#include <unistd.h>\nint main(void) { pause(); }\n", flags)
-    if not p:
-        t.skip(why, "cannot be compiled here")
-        return
-    refused("a static program", p.pid, why)
-    p.kill()
-    p.wait()
-
-
-def seccomp():
-    p = program("""
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-int main(void)
-{
-    struct sock_filter f = {0x06, 0, 0, SECCOMP_RET_ALLOW};
-    struct sock_fprog p = {1, &f};
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
-    pause();
-}
-""", [])
-    refused("seccomp", p.pid, "has a seccomp filter")
-    p.kill()
-    p.wait()
-
-
-def traced():
-    if not shutil.which("gdb"):
-        t.skip("traced", "no gdb")
-        return
-    with Host("nanosleep") as h:
-        gdb = subprocess.Popen(["gdb", "-q", "-nx", "-p", str(h.pid)],
-                               stdin=subprocess.PIPE,
-                               stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
-        for _ in range(300):
-            with open("/proc/%d/status" % h.pid, encoding="ascii") as f:
-                if "TracerPid:\t0" not in f.read():
-                    break
-            time.sleep(0.1)
-        refused("traced", h.pid, "is traced already by %d \\(gdb\\)" % gdb.pid)
-        gdb.kill()
-        gdb.wait()
-        gdb.stdin.close()
-
-
-def other_user():
-    """As nobody, of a process of root."""
-    if os.getuid() != 0 or not shutil.which("setpriv"):
-        t.skip("another user", "not root")
-        return
-    copy = tempfile.mkdtemp(prefix="cpprof-", dir="/tmp")
-    os.chmod(copy, 0o755)
-    for name in (cpprof, os.path.join(os.path.dirname(cpprof),
-                                      "libcpprof.so")):
-        shutil.copy(name, os.path.join(copy, os.path.basename(name)))
-    with Host("nanosleep") as h:
-        done = subprocess.run(
-            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-             os.path.join(copy, "cpprof"), "doctor", str(h.pid)],
-            capture_output=True, text=True, check=False)
-        t.has("another user: the line says whose it is",
-              done.stdout + done.stderr, "belongs to user 0 (root)")
-    shutil.rmtree(copy)
 
 
 def wrong_words():
@@ -641,7 +524,6 @@ def main():
         reports_on_processes()
         shows_the_page()
         records_in_a_pid_namespace()
-        refusals()
         wrong_words()
         os.chdir("/")
     return t.end()

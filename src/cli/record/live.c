@@ -129,7 +129,7 @@ cpprof__live_end(void)
 }
 
 static char words[520];
-static const struct cpprof__live of_process = {words, record};
+static const struct cpprof__live of_process = {words, record, cpprof__live_end};
 
 const struct cpprof__live *cpprof__live;
 

@@ -257,21 +257,30 @@ read_first(void)
                                                       : work.read(work.ctx);
 }
 
+static bool
+ends(void)
+{
+    bool it_does;
+
+    pthread_mutex_lock(&web.lock);
+    it_does = web.ends;
+    pthread_mutex_unlock(&web.lock);
+    return it_does;
+}
+
 /* Wait until somebody looks. False: it ends. */
 static bool
 wait_for_page(void)
 {
     struct timespec until;
-    bool ends;
 
     pthread_mutex_lock(&web.lock);
     while (!web.ends && cpprof__web_now_s() - web.asked_s > WATCHED_S) {
         until = moment_in(500);
         pthread_cond_timedwait(&web.changed, &web.lock, &until);
     }
-    ends = web.ends;
     pthread_mutex_unlock(&web.lock);
-    return !ends;
+    return !ends();
 }
 
 /* Views that are being made have a copy of the profile before. */
@@ -283,6 +292,8 @@ follow_process(void)
 
     while (wait_for_page()) {
         result = cpprof__live->record();
+        if (ends())
+            return;
         p = result == CPPROF__LIVE_NEW ? work.read(work.ctx) : NULL;
         cpprof__progress_end();
         pthread_mutex_lock(&web.lock);
@@ -313,12 +324,12 @@ read_profile(void *arg)
     web.has_failed = !p;
     pthread_cond_broadcast(&web.changed);
     until = moment_in(FAREWELL_MS);
-    while (!p && web.has_page && !web.page_knows && !failed)
+    while (!p && web.has_page && !web.page_knows && !failed && !web.ends)
         failed = pthread_cond_timedwait(&web.changed, &web.lock, &until);
     pthread_mutex_unlock(&web.lock);
-    if (!p)
+    if (!p && !ends())
         kill(getpid(), SIGUSR1); /* the first thread waits for it */
-    else if (cpprof__live)
+    else if (p && cpprof__live)
         follow_process();
     return NULL;
 }
@@ -379,14 +390,17 @@ run_detached(void *(*run)(void *arg), void *arg)
     return true;
 }
 
+static pthread_t reader;
+static bool has_reader;
+
 /* The signal that ends it. */
 static int
 serve(const sigset_t *signals, bool wants_browser)
 {
     int signal = 0;
 
-    if (!run_detached(read_profile, NULL) ||
-        !run_detached(announce, wants_browser ? &web : NULL)) {
+    has_reader = pthread_create(&reader, NULL, read_profile, NULL) == 0;
+    if (!has_reader || !run_detached(announce, wants_browser ? &web : NULL)) {
         cpprof__cli_fail("no thread could be started");
         return SIGUSR1;
     }
@@ -420,8 +434,14 @@ cpprof__web(const struct cpprof__report_flags *flags,
                    !flags->no_browser && strncmp(work.url, "http", 4) == 0);
     pthread_mutex_lock(&web.lock);
     web.ends = true;
+    pthread_cond_broadcast(&web.changed);
     pthread_mutex_unlock(&web.lock);
     web.server->stop();
+    /* What it reads with is about to go. A file may take it long. */
+    if (cpprof__live && has_reader) {
+        cpprof__live->end();
+        pthread_join(reader, NULL);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return signal == SIGUSR1 ? CPPROF__EXIT_ERROR : CPPROF__EXIT_OK;
 }

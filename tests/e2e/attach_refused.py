@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Processes that may not be attached to: one line that says why and what helps,
+from `doctor` and from `record -p` alike, and nothing in the process is touched.
+
+    attach_refused.py CPPROF HOST       TAP
+
+HOST is attach_host. Programs for one reason each are compiled here; what the
+kernel of this machine does not have (yama, shadow stacks) is put over /proc in
+a mount namespace, which needs root.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+import tap
+
+cpprof, host = (os.path.realpath(p) for p in sys.argv[1:3])
+t = tap.Tap()
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+IS_ROOT = os.getuid() == 0 and shutil.which("setpriv") is not None
+PAUSE = "#include <unistd.h>\nint main(void) { pause(); }\n"
+
+
+class Process:
+    """One that is killed at the end."""
+
+    def __init__(self, words):
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL,
+                                        stdin=subprocess.DEVNULL)
+        self.pid = self.process.pid
+        time.sleep(0.3)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def run(words, before=()):
+    done = subprocess.run(list(before) + words, capture_output=True, text=True,
+                          check=False, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def refused(name, pid, pattern, before=()):
+    status, words = run([cpprof, "doctor", str(pid)], before)
+    t.ok("%s: doctor: status 1" % name, status == 1, status, words)
+    t.matches("%s: the line says why" % name, pattern, words)
+    status, words = run([cpprof, "record", "-p", str(pid), "-duration", "1"],
+                        before)
+    t.same("%s: record -p: status 2" % name, status, 2)
+    t.matches("%s: record -p says the same" % name,
+              r"^cpprof: [^\n]*" + pattern + r"[^\n]*\n\Z", words)
+
+
+def build(words, text, suffix=".c"):
+    """False: nothing here can."""
+    with open("x" + suffix, "w", encoding="ascii") as f:
+        f.write(text)
+    return not subprocess.run(words, capture_output=True,
+                              check=False).returncode
+
+
+def program(name, text, flags, pattern, before=()):
+    """Of a C program that is started as another user."""
+    if not build(["cc", "-o", "x", "x.c"] + flags, text):
+        t.skip(name, "cannot be compiled here")
+        return
+    with Process(list(before) + ["./x"]) as p:
+        refused(name, p.pid, pattern, before)
+
+
+# ---------------------------------------------------------------- states ----
+
+def states():
+    with Process([host, "nanosleep"]) as h:
+        status, words = run([cpprof, "doctor", str(h.pid)])
+        t.same("doctor: status 0 where it would work", status, 0)
+        t.has("doctor says so", words, "may be attached to")
+        os.kill(h.pid, signal.SIGSTOP)
+        time.sleep(0.1)
+        refused("stopped", h.pid,
+                "is stopped; continue it first: kill -CONT %d" % h.pid)
+        os.kill(h.pid, signal.SIGCONT)
+    with Process([host, "malloc", "2"]) as h:
+        tid = max(int(x) for x in os.listdir("/proc/%d/task" % h.pid))
+        refused("a thread", tid, "is a thread of process %d" % h.pid)
+    zombie = subprocess.Popen(["true"])
+    time.sleep(0.2)
+    refused("a zombie", zombie.pid, r"\(a zombie\)")
+    zombie.wait()
+    refused("nobody", zombie.pid, "there is no such process")
+    if os.path.exists("/proc/2/status"):
+        with open("/proc/2/status", encoding="ascii") as f:
+            if "Kthread:\t1" in f.read():
+                refused("the kernel", 2, "is a thread of the kernel")
+    traced()
+
+
+def traced():
+    if not build(["cc", "-o", "x", "x.c"], """
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    ptrace(PTRACE_SEIZE, atoi(argv[1]), 0, 0);
+    pause();
+}
+"""):
+        t.skip("traced", "cannot be compiled here")
+        return
+    with Process([host, "nanosleep"]) as h, Process(["./x", str(h.pid)]) as x:
+        refused("traced", h.pid, r"is traced already by %d \(x\)" % x.pid)
+
+
+# -------------------------------------------------------------- programs ----
+
+def programs():
+    program("a static program", PAUSE, ["-static"], "is linked statically")
+    program("a static PIE", PAUSE, ["-static-pie"], "is linked statically")
+    loader = os.path.realpath("/lib64/ld-linux-x86-64.so.2")
+    os.symlink(loader, "ld-musl-x86_64.so.1")
+    program("musl", PAUSE, ["-Wl,--dynamic-linker=%s/ld-musl-x86_64.so.1" %
+                            os.getcwd()], "is a program for musl libc")
+    if build(["sh", "-c", "as --32 -o x.o x.s && ld -m elf_i386 -o x32 x.o"],
+             ".globl _start\n_start: movl $29, %eax\n int $0x80\n"
+             " jmp _start\n", ".s"):
+        try:
+            with Process(["./x32"]) as p:
+                refused("32 bit", p.pid, "is a 32-bit program")
+        except OSError:
+            t.skip("32 bit", "this kernel does not run such programs")
+    else:
+        t.skip("32 bit", "cannot be linked here")
+    old_libc()
+    program("seccomp", """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+    struct sock_filter f = {0x06, 0, 0, SECCOMP_RET_ALLOW};
+    struct sock_fprog p = {1, &f};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+    pause();
+}
+""", [], "has a seccomp filter, which may kill it")
+
+
+OLD_LIBC = """
+static char heap[1 << 20];
+static unsigned long at;
+void *malloc(unsigned long n)
+{
+    char *p = heap + at;
+    at += (n + 15) & -16;
+    return p;
+}
+void *calloc(unsigned long n, unsigned long m) { return malloc(n * m); }
+void *realloc(void *p, unsigned long n) { return malloc(n); }
+void free(void *p) { }
+void __libc_early_init(_Bool b) { }
+void wait_for_ever(void)
+{
+    for (;;) {
+        long r;
+        __asm__ volatile("syscall" : "=a"(r) : "a"(34L)
+                         : "rcx", "r11", "memory");
+    }
+}
+"""
+
+
+def old_libc():
+    """A libc.so.6 that has no more than the loader wants."""
+    with open("v", "w", encoding="ascii") as f:
+        f.write("GLIBC_2.2.5 { global: malloc; calloc; realloc; free; "
+                "wait_for_ever; local: *; }; "
+                "GLIBC_PRIVATE { global: __libc_early_init; };")
+    os.mkdir("old")
+    done = build(["cc", "-O1", "-w", "-nostdlib", "-shared", "-fPIC",
+                  "-fno-stack-protector", "-Wl,-soname,libc.so.6",
+                  "-Wl,--version-script=v", "-o", "old/libc.so.6", "x.c"],
+                 OLD_LIBC) and build(
+        ["cc", "-nostdlib", "-nostartfiles", "-fno-stack-protector", "-o",
+         "x", "x.c", "old/libc.so.6", "-Wl,-rpath,$ORIGIN/old"],
+        "void wait_for_ever(void);\nvoid _start(void) { wait_for_ever(); }\n")
+    if not done:
+        t.skip("an old libc", "cannot be compiled here")
+        return
+    with Process(["./x"]) as p:
+        refused("an old libc", p.pid, "its libc is older than glibc 2.34: it "
+                "has no pthread_create")
+
+
+# ---------------------------------------------------------------- rights ----
+
+def rights():
+    if not IS_ROOT:
+        t.skip("other users", "not root")
+        return
+    with Process([host, "nanosleep"]) as h:
+        refused("another user", h.pid, r"belongs to user 0 \(root\)", NOBODY)
+    program("not dumpable", "#include <sys/prctl.h>\n" + PAUSE.replace(
+        "pause", "prctl(PR_SET_DUMPABLE, 0); pause"), [], "it is not dumpable",
+            NOBODY)
+    build(["cc", "-o", "x", "x.c"], PAUSE)
+    os.chmod("x", 0o4755)
+    with Process(NOBODY + ["./x"]) as p:
+        refused("setuid", p.pid, "it runs with other rights than its user's",
+                NOBODY)
+
+
+YAMA = """mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama &&
+echo $0 > /proc/sys/kernel/yama/ptrace_scope && exec "$@" """
+SHADOW = """cp /proc/$0/status s && echo 'x86_Thread_features:\tshstk' >> s &&
+mount --bind s /proc/$0/status && exec "$@" """
+
+
+def kernels():
+    """Of kernels other than this one."""
+    if not IS_ROOT or subprocess.run(["unshare", "-m", "true"],
+                                     check=False).returncode:
+        t.skip("yama, shadow stacks", "no mount namespace")
+        return
+    build(["cc", "-o", "x", "x.c"], PAUSE)
+    with Process(NOBODY + ["./x"]) as p:
+        for scope, pattern in (
+                ("1", "ptrace_scope is 1: only root may attach; allow it with: "
+                 "sudo sysctl kernel.yama.ptrace_scope=0"),
+                ("2", "ptrace_scope is 2: only root may attach; allow it with: "
+                 "sudo sysctl kernel.yama.ptrace_scope=0"),
+                ("3", "ptrace_scope is 3: nobody may attach until the system "
+                 "starts again")):
+            refused("yama %s" % scope, p.pid, pattern,
+                    ["unshare", "-m", "sh", "-c", YAMA, scope] + NOBODY)
+        status, words = run([cpprof, "doctor", str(p.pid)],
+                            ["unshare", "-m", "sh", "-c", YAMA, "0"] + NOBODY)
+        t.same("yama 0: it may be attached to", status, 0)
+        for scope in "12":
+            status, words = run([cpprof, "doctor", str(p.pid)],
+                                ["unshare", "-m", "sh", "-c", YAMA, scope])
+            t.ok("yama %s: root may" % scope, status == 0, words)
+        refused("a shadow stack", p.pid, "has a shadow stack",
+                ["unshare", "-m", "sh", "-c", SHADOW, str(p.pid)])
+
+
+def main():
+    os.environ.pop("LD_PRELOAD", None)
+    os.environ.pop("CPPROF", None)
+    os.environ.pop("XDG_RUNTIME_DIR", None)
+    global cpprof
+    with tempfile.TemporaryDirectory(prefix="cpprof-", dir="/tmp") as folder:
+        os.chmod(folder, 0o1777)
+        os.chdir(folder)
+        for name in (cpprof, os.path.join(os.path.dirname(cpprof),
+                                          "libcpprof.so")):
+            shutil.copy(name, folder)
+        cpprof = os.path.join(folder, "cpprof")
+        states()
+        programs()
+        rights()
+        kernels()
+        os.chdir("/")
+    return t.end()
+
+
+sys.exit(main())
