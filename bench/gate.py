@@ -3,7 +3,7 @@
 differences that `cpprof top -diff_base` prints of the same pairs.
 
     gate.py BUILD simulated [PAIRS]    runs of known truth
-    gate.py BUILD real [RUNS]          recordings of sqlite3, Lua and C++
+    gate.py BUILD real [RUNS]          recordings of C++, Lua and sqlite3
 
 Simulated runs are those of tests/gate_profiles.py. Real programs are recorded
 in turn, as they are and with one function that does more work. Then pairs of
