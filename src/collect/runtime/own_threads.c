@@ -251,7 +251,9 @@ end_as_main_did(int status)
         signal(WTERMSIG(status), SIG_DFL);
         sigfillset(&all);
         pthread_sigmask(SIG_UNBLOCK, &all, NULL);
-        kill(getpid(), WTERMSIG(status));
+        /* The process' own would go to another of our threads that is here,
+         * and might come after this one's exit_group(). */
+        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), WTERMSIG(status));
     }
     syscall(SYS_exit_group, WEXITSTATUS(status));
 }
