@@ -29,9 +29,6 @@ static void
 first_use(void)
 {
     store_release(&is_used, true);
-#ifdef CPPROF__IS_SHARED
-    cpprof__bind_own();
-#endif
     cpprof__fork_begin();
     at_quick_exit(cpprof__at_quick_exit);
     cpprof__switch_group(CPPROF__PROCESS, true);

@@ -8,9 +8,8 @@
 Every undefined symbol of those objects must stand in as-symbols.allow, or be
 defined by another of them. Thread-local storage must be initial-exec: a call
 of __tls_get_addr or of a TLS descriptor may allocate the first time a thread
-comes by. What is called of others is bound before anything runs (-fno-plt), also in a
-program that has the static library in it and is bound lazily. An entry of the
-allow list that nothing uses is an error too, so that the list stays the truth.
+comes by. An entry of the allow list that nothing uses is an error too, so that
+the list stays the truth.
 """
 import json
 import os
@@ -29,13 +28,6 @@ FLAGS = ["-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-fPIC",
 # and descriptors.
 LAZY_TLS = re.compile(
     r"R_\w*(TLSGD|TLSLD|TLSDESC|DTPMOD|DTPREL|DTPOFF|LDM)\w*")
-
-
-# Relocations of calls that the linker may send through a stub of lazy binding.
-# The compiler's atomics are linked in, from libgcc.a.
-LAZY_CALL = re.compile(
-    r"R_(?:X86_64_PLT32|AARCH64_CALL26|AARCH64_JUMP26) +\w+ +"
-    r"((?!__aarch64_)[\w.]+)")
 
 
 def run(*words):
@@ -89,11 +81,6 @@ def lazy_tls(readelf, path):
     return kinds
 
 
-def lazy_calls(readelf, path, undefined):
-    """The others' functions that are called through such a stub."""
-    return set(LAZY_CALL.findall(run(readelf, "-rW", path))) & undefined
-
-
 def check(objects, allowed, cc="gcc", unused=True):
     """Lines of what is wrong with the objects."""
     wrong = []
@@ -111,10 +98,6 @@ def check(objects, allowed, cc="gcc", unused=True):
         for kind in sorted(lazy_tls(tool(cc, "readelf"), path)):
             wrong.append("%s: thread-local storage by %s may allocate"
                          % (os.path.basename(path), kind))
-        for symbol in sorted(lazy_calls(tool(cc, "readelf"), path,
-                                        set(undefined) - set(defined))):
-            wrong.append("%s: %s is bound at the first call"
-                         % (os.path.basename(path), symbol))
     if unused:
         for symbol in sorted(set(allowed) - set(undefined)):
             if not symbol.endswith("?"):
@@ -131,7 +114,7 @@ def objects_of(build):
     for command in commands:
         source = os.path.normpath(
             os.path.join(command["directory"], command["file"]))
-        if "/" + FOLDER in source and "libsignal.a.p/" in command["output"]:
+        if "/" + FOLDER in source and "libcollect.a.p/" in command["output"]:
             found.append(os.path.join(build, command["output"]))
     return sorted(found)
 
@@ -165,8 +148,6 @@ CASES = {
                         ["-ftls-model=local-dynamic"], True),
     "eager_tls": ("__thread int x; int *f(void){return &x;}",
                   ["-ftls-model=initial-exec"], False),
-    "lazy_call": ("#include <string.h>\nvoid f(char*a,char*b,int n)"
-                  "{memcpy(a,b,n);}", ["-fplt"], True),
     "memcpy": ("#include <string.h>\nvoid f(char*a,char*b,int n)"
                "{memcpy(a,b,n);}", [], False),
 }

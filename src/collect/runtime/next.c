@@ -27,8 +27,7 @@ struct names {
     const char *strings;
     const uint32_t *gnu_hash;
     const uint32_t *hash;
-    const ElfW(Half) * versions;  /* of each symbol, or NULL */
-    const ElfW(Verdef) * defined; /* versions, or NULL */
+    const ElfW(Half) * versions; /* of each symbol, or NULL */
 };
 
 /* Some loaders relocate these pointers in place, some not, and none does so in
@@ -44,7 +43,7 @@ read_names(const struct link_map *m, struct names *names)
 {
     const ElfW(Dyn) *d = m->l_ld;
 
-    *names = (struct names){NULL};
+    memset(names, 0, sizeof *names);
     for (; d && d->d_tag != DT_NULL; d++) {
         const void *at = address_in(m, d->d_un.d_ptr);
 
@@ -58,46 +57,19 @@ read_names(const struct link_map *m, struct names *names)
             names->hash = at;
         else if (d->d_tag == DT_VERSYM)
             names->versions = at;
-        else if (d->d_tag == DT_VERDEF)
-            names->defined = at;
     }
     return names->symbols && names->strings;
 }
 
-/* strcmp() may not be bound yet. */
+/* What old programs were linked with, and no new one is. */
 static bool
-is_same(const char *a, const char *b)
+is_old_version(const struct names *names, uint32_t i)
 {
-    while (*a && *a == *b)
-        a++, b++;
-    return *a == *b;
-}
-
-static uint32_t
-defined_version(const struct names *names, unsigned number)
-{
-    const ElfW(Verdef) *v = names->defined;
-
-    while (v && v->vd_ndx != number)
-        v = v->vd_next ? (const void *)((const char *)v + v->vd_next) : NULL;
-    return v ? v->vd_hash : 0;
-}
-
-/* As the loader decides it. Without a wish it is the default version: the
- * others are what old programs were linked with. */
-static bool
-is_version(const struct names *names, uint32_t i, uint32_t wanted)
-{
-    unsigned version = names->versions ? names->versions[i] : VER_NDX_GLOBAL;
-    unsigned number = version & 0x7fff;
-
-    if (wanted && number > VER_NDX_GLOBAL)
-        return defined_version(names, number) == wanted;
-    return !(version & 0x8000);
+    return names->versions && names->versions[i] & 0x8000;
 }
 
 static bool
-is_it(const struct names *names, uint32_t i, const struct cpprof__definition *d)
+is_it(const struct names *names, uint32_t i, const char *name)
 {
     const ElfW(Sym) *s = &names->symbols[i];
     /* The low bits mean the same in both classes. */
@@ -106,8 +78,8 @@ is_it(const struct names *names, uint32_t i, const struct cpprof__definition *d)
 
     return s->st_shndx != SHN_UNDEF && s->st_value && binding != STB_LOCAL &&
            (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
-           is_same(names->strings + s->st_name, d->name) &&
-           is_version(names, i, d->version);
+           !is_old_version(names, i) &&
+           strcmp(names->strings + s->st_name, name) == 0;
 }
 
 uint32_t
@@ -120,11 +92,10 @@ cpprof__symbol_hash(const char *name)
     return h;
 }
 
-static const ElfW(Sym) * find_by_gnu_hash(const struct names *names,
-                                          const struct cpprof__definition *d)
+static const ElfW(Sym) *
+    find_by_gnu_hash(const struct names *names, const char *name, uint32_t h)
 {
     const uint32_t *t = names->gnu_hash;
-    const uint32_t h = d->hash;
     uint32_t n_buckets = t[0], first = t[1], n_words = t[2], shift = t[3];
     const ElfW(Addr) *bloom = (const ElfW(Addr) *)(t + 4);
     const uint32_t *buckets = (const uint32_t *)(bloom + n_words);
@@ -144,7 +115,7 @@ static const ElfW(Sym) * find_by_gnu_hash(const struct names *names,
     for (;; i++) {
         uint32_t of_this = chain[i - first];
 
-        if ((of_this | 1) == (h | 1) && is_it(names, i, d))
+        if ((of_this | 1) == (h | 1) && is_it(names, i, name))
             return &names->symbols[i];
         if (of_this & 1)
             return NULL;
@@ -152,21 +123,21 @@ static const ElfW(Sym) * find_by_gnu_hash(const struct names *names,
 }
 
 static const ElfW(Sym) *
-    find_by_hash(const struct names *names, const struct cpprof__definition *d)
+    find_by_hash(const struct names *names, const char *name)
 {
     const uint32_t *t = names->hash;
     const uint32_t *buckets = t + 2, *chain = buckets + t[0];
     uint32_t h = 0, i;
     const char *c;
 
-    for (c = d->name; *c; c++) {
+    for (c = name; *c; c++) {
         h = (h << 4) + (unsigned char)*c;
         h = (h ^ ((h & 0xf0000000) >> 24)) & 0x0fffffff;
     }
     if (!t[0])
         return NULL;
     for (i = buckets[h % t[0]]; i; i = chain[i])
-        if (is_it(names, i, d))
+        if (is_it(names, i, name))
             return &names->symbols[i];
     return NULL;
 }
@@ -205,9 +176,10 @@ static bool
 find_in(const struct link_map *m, const struct names *names,
         struct cpprof__definition *d)
 {
-    const ElfW(Sym) *s = names->gnu_hash ? find_by_gnu_hash(names, d)
-                         : names->hash   ? find_by_hash(names, d)
-                                         : NULL;
+    const ElfW(Sym) *s = names->gnu_hash
+                             ? find_by_gnu_hash(names, d->name, d->hash)
+                         : names->hash ? find_by_hash(names, d->name)
+                                       : NULL;
 
     if (!s)
         return false;
@@ -242,7 +214,6 @@ begin(struct cpprof__definition *d, const char *name)
 {
     d->name = name;
     d->hash = cpprof__symbol_hash(name);
-    d->version = 0;
     d->address = NULL;
     d->module = NULL;
 }
@@ -317,118 +288,6 @@ cpprof__first_symbol(const char *name, const struct link_map **module)
     return d.address;
 }
 
-/* ---- what the library itself calls ------------------------------------- */
-
-enum { VERSIONS_MAX = 64 };
-
-/* The slots through which a module calls what it does not define. */
-struct slots {
-    const ElfW(Rela) * of;
-    size_t n;
-    const ElfW(Verneed) * needed; /* versions, or NULL */
-    bool is_lazy;
-    uint32_t versions[VERSIONS_MAX]; /* hashes of those that are needed, by
-                                      * number; 0: none */
-};
-
-static void
-read_needed(struct slots *slots)
-{
-    const ElfW(Verneed) *v = slots->needed;
-    const ElfW(Vernaux) * a;
-    unsigned i;
-
-    while (v) {
-        a = (const void *)((const char *)v + v->vn_aux);
-        for (i = 0; i < v->vn_cnt; i++) {
-            if (a->vna_other < VERSIONS_MAX)
-                slots->versions[a->vna_other] = a->vna_hash;
-            a = (const void *)((const char *)a + a->vna_next);
-        }
-        v = v->vn_next ? (const void *)((const char *)v + v->vn_next) : NULL;
-    }
-}
-
-static void
-read_slots(const struct link_map *m, struct slots *slots)
-{
-    const ElfW(Dyn) * d;
-
-    *slots = (struct slots){.is_lazy = true};
-    for (d = m->l_ld; d->d_tag != DT_NULL; d++) {
-        const void *at = address_in(m, d->d_un.d_ptr);
-
-        if (d->d_tag == DT_JMPREL)
-            slots->of = at;
-        else if (d->d_tag == DT_PLTRELSZ)
-            slots->n = d->d_un.d_val / sizeof *slots->of;
-        else if (d->d_tag == DT_VERNEED)
-            slots->needed = at;
-        else if (d->d_tag == DT_BIND_NOW ||
-                 (d->d_tag == DT_FLAGS && d->d_un.d_val & DF_BIND_NOW) ||
-                 (d->d_tag == DT_FLAGS_1 && d->d_un.d_val & DF_1_NOW))
-            slots->is_lazy = false;
-    }
-    read_needed(slots);
-}
-
-/* A name that may have no definition is left to the loader. Of a name of the
- * version 0 or 1, which is none, it is the default one. */
-static bool
-begin_slot(struct cpprof__definition *d, const struct names *names,
-           const struct slots *slots, const ElfW(Rela) * slot)
-{
-    uint32_t i = (uint32_t)ELF64_R_SYM(slot->r_info);
-    const ElfW(Sym) *s = &names->symbols[i];
-    unsigned version = names->versions ? names->versions[i] & 0x7fffu : 0;
-
-    if (!i || version >= VERSIONS_MAX ||
-        ELF64_ST_BIND(s->st_info) == STB_WEAK ||
-        ELF64_ST_TYPE(s->st_info) == STT_TLS)
-        return false;
-    begin(d, names->strings + s->st_name);
-    d->version = slots->versions[version];
-    return true;
-}
-
-enum { SLOTS_AT_ONCE = 64 }; /* 2.5 KiB of the caller's stack */
-
-static void
-bind(const struct link_map *own, const struct names *names,
-     const struct slots *slots, size_t from, size_t limit)
-{
-    struct cpprof__definition d[SLOTS_AT_ONCE];
-    void **at[SLOTS_AT_ONCE];
-    unsigned n = 0, i;
-    size_t k;
-
-    for (k = from; k < limit; k++)
-        if (begin_slot(&d[n], names, slots, &slots->of[k]))
-            at[n++] = (void **)(own->l_addr + slots->of[k].r_offset);
-    find(d, n, n, first_of(own), NULL);
-    for (i = 0; i < n; i++)
-        if (d[i].address)
-            store_release(at[i], d[i].address);
-}
-
-void
-cpprof__bind_own(void)
-{
-    const struct link_map *own = cpprof__own_module();
-    struct names names;
-    struct slots slots;
-    size_t k;
-
-    if (!own || !read_names(own, &names))
-        return;
-    read_slots(own, &slots);
-    if (!slots.of || !slots.is_lazy)
-        return;
-    for (k = 0; k < slots.n; k += SLOTS_AT_ONCE)
-        bind(own, &names, &slots, k,
-             slots.n - k < SLOTS_AT_ONCE ? slots.n : k + SLOTS_AT_ONCE);
-}
-
 /* ---- who was linked with whom ----------------------------------------- */
 
 static const char *
@@ -452,7 +311,7 @@ needs(const struct link_map *m, const char *name)
         return false;
     for (; d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_NEEDED &&
-            is_same(names.strings + d->d_un.d_val, name))
+            strcmp(names.strings + d->d_un.d_val, name) == 0)
             return true;
     return false;
 }

@@ -5,8 +5,7 @@
  * be asked inside malloc, before any constructor, or in a handler.
  *
  * The list is in load order, which for what is there at the start is the order
- * of lookup too. Of a name that has several versions it is the default one,
- * unless one is asked for.
+ * of lookup too. Of a name that has several versions it is the default one.
  */
 #ifndef COLLECT_NEXT_H
 #define COLLECT_NEXT_H
@@ -18,7 +17,6 @@
 struct cpprof__definition {
     const char *name;
     uint32_t hash;
-    uint32_t version;              /* hash of the one that is asked for, or 0 */
     void *address;                 /* NULL: nobody else defines it */
     const struct link_map *module; /* that it is in */
 };
@@ -57,16 +55,6 @@ cpprof__note_other_definitions(const struct link_map *module,
  * and the module is as it was. */
 void *
 cpprof__first_symbol(const char *name, const struct link_map **module);
-
-/*
- * Bind what this library calls of others, as the loader would at the first call
- * of each (the library is linked with -z lazy): afterwards no call of ours
- * enters the loader. It looks at no module behind the last that defines one of
- * the names, which is libc. Only for libcpprof.so: the slots of a program that
- * has the library in it are the program's. Safety: AS.
- */
-void
-cpprof__bind_own(void);
 
 /* Is it this library's text or data, or the program's when it is part of it? */
 const struct link_map *
