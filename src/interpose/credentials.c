@@ -12,6 +12,7 @@
  * A thread of the program that leaves the table of descriptors would leave it
  * to the thread of ours that holds it, with all that is open there.
  */
+#include "collect/process/environment.h"
 #include "collect/runtime/own_list.h"
 #include "collect/runtime/own_threads.h"
 #include "http/listen.h"
@@ -44,6 +45,8 @@ cpprof__alone_begin(void)
     struct cpprof__alone alone;
     sigset_t all;
 
+    if (!cpprof__in_fork())
+        cpprof__environment_before_credentials();
     sigfillset(&all); /* without those of libc's, which setuid() sends */
     pthread_sigmask(SIG_SETMASK, &all, &alone.mask);
     alone.are_paused = !cpprof__in_fork() && cpprof__own_threads_pause(wake_up);

@@ -18,7 +18,7 @@ start()
     cd "$scratch" || exit 99
     # Sample files go where the test can see that nothing stays.
     export XDG_RUNTIME_DIR=$scratch/run
-    mkdir -m 711 run
+    mkdir -m 700 run
     unset LD_PRELOAD CPPROF
     ulimit -c 0
 }

@@ -4,12 +4,6 @@
  * memory where there is such a file system, and gone afterwards. And the
  * library that is preloaded, found from where this program is.
  *
- * Servers that root starts become another user before they work, and have to
- * make files in the folder then. So a folder of root's is open to whoever knows
- * its name: that is 32 random digits, within a folder that nobody else can
- * list, and in the environment of the processes that are recorded, which their
- * own user can read.
- *
  * A recorder that is killed leaves its folder behind, and nobody reads it any
  * more. The next one removes it. It has found a folder of the same user that a
  * recorder has marked as its own, whose recorder is gone, since that had a lock
@@ -25,21 +19,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Tunable: in what all folders of root are. */
-#define PASSAGE "/cpprof-root"
-
-#define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Separators of LD_PRELOAD (ld.so(8)) and of CPPROF=. */
 #define SEPARATORS " :,"
@@ -147,23 +134,22 @@ has_process(int folder)
 
 /* A folder as recorders make it. */
 static bool
-has_our_mode(const struct stat *st)
+is_private(const struct stat *st)
 {
     mode_t mode = st->st_mode & 07777;
 
-    return mode == 0700 || mode == CPPROF__RECORD_SHARED_MODE ||
-           mode == CPPROF__RECORD_OPEN_MODE;
+    return mode == 0700 || mode == CPPROF__RECORD_SHARED_MODE;
 }
 
 static void
 remove_if_left(const char *path, bool has_our_pids)
 {
-    int fd = open(path, OPEN_FOLDER);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
     if (fd < 0)
         return;
-    if (!fstat(fd, &st) && st.st_uid == geteuid() && has_our_mode(&st) &&
+    if (!fstat(fd, &st) && st.st_uid == geteuid() && is_private(&st) &&
         time(NULL) - st.st_mtime > YOUNG_S &&
         !faccessat(fd, MARK, F_OK, AT_SYMLINK_NOFOLLOW) &&
         !flock(fd, LOCK_EX | LOCK_NB) && !(has_our_pids && has_process(fd))) {
@@ -182,7 +168,7 @@ remove_left(const char *made, bool has_our_pids)
     glob_t found;
     size_t i;
 
-    snprintf(pattern, sizeof pattern, "%.*s/cpprof-*", (int)(last - made),
+    snprintf(pattern, sizeof pattern, "%.*s/cpprof-??????", (int)(last - made),
              made);
     if (glob(pattern, GLOB_NOSORT, NULL, &found))
         return;
@@ -213,71 +199,17 @@ cpprof__record_folder_take(const char *path, int fd, bool has_our_pids)
     remove_left(path, has_our_pids);
 }
 
-static bool
-is_usable(const char *parent)
-{
-    return parent && parent[0] == '/' && !strpbrk(parent, SEPARATORS);
-}
-
 /* mkdtemp makes it for the user alone (0700). */
 static bool
 make_in(const char *parent, char path[PATH_MAX])
 {
-    if (!is_usable(parent) ||
+    if (!parent || parent[0] != '/' || strpbrk(parent, SEPARATORS) ||
         snprintf(path, PATH_MAX, "%s/cpprof-XXXXXX", parent) >= PATH_MAX ||
         !mkdtemp(path))
         return false;
-    cpprof__record_folder_take(path, open(path, OPEN_FOLDER), true);
+    cpprof__record_folder_take(
+        path, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
     return true;
-}
-
-/* A folder of root's own that others may pass, and not list. */
-static bool
-make_passage(const char *path)
-{
-    bool is_made = !mkdir(path, 0700) || errno == EEXIST;
-    int fd = is_made ? open(path, OPEN_FOLDER) : -1;
-    struct stat st;
-
-    is_made = fd >= 0 && !fstat(fd, &st) && st.st_uid == 0 &&
-              !(st.st_mode & 022) && !fchmod(fd, 0711);
-    if (fd >= 0)
-        close(fd);
-    return is_made;
-}
-
-/* Of root, for what becomes another user. */
-static bool
-make_open_in(const char *parent, char path[PATH_MAX])
-{
-    struct stat st;
-    uint64_t random[2];
-    int n, fd;
-
-    if (geteuid() || !is_usable(parent) || stat(parent, &st) ||
-        !(st.st_mode & S_IXOTH) ||
-        getrandom(random, sizeof random, 0) != sizeof random)
-        return false;
-    n = snprintf(path, PATH_MAX, "%s" PASSAGE, parent);
-    if (n + 64 > PATH_MAX || !make_passage(path))
-        return false;
-    snprintf(path + n, (size_t)(PATH_MAX - n),
-             "/cpprof-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-    if (mkdir(path, 0700))
-        return false;
-    fd = open(path, OPEN_FOLDER);
-    cpprof__record_folder_take(path, fd, true);
-    return fd >= 0 && !fchmod(fd, CPPROF__RECORD_OPEN_MODE);
-}
-
-/* Whoever became another user reads it, too. */
-static void
-open_control(const struct cpprof__record_folder *folder)
-{
-    char path[PATH_MAX + 16];
-
-    snprintf(path, sizeof path, "%s/control", folder->path);
-    chmod(path, 0644);
 }
 
 /* A path that LD_PRELOAD would take apart gets a plain name in our folder. */
@@ -304,10 +236,7 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     folder->parent = -1;
     if (!cpprof__record_library(folder->library))
         return false;
-    if (!make_open_in(getenv("XDG_RUNTIME_DIR"), folder->path) &&
-        !make_open_in("/dev/shm", folder->path) &&
-        !make_open_in("/tmp", folder->path) &&
-        !make_in(getenv("XDG_RUNTIME_DIR"), folder->path) &&
+    if (!make_in(getenv("XDG_RUNTIME_DIR"), folder->path) &&
         !make_in("/dev/shm", folder->path) &&
         !make_in(getenv("TMPDIR"), folder->path) &&
         !make_in("/tmp", folder->path)) {
@@ -321,8 +250,6 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     } else if (cpprof_recording_prepare(folder->path, &error) != CPPROF_OK) {
         cpprof__cli_fail("record: %s", error.text);
     } else {
-        if (!geteuid())
-            open_control(folder);
         strcpy(folder->seen, folder->path);
         strcpy(folder->seen_library, folder->library);
         return true;
@@ -340,21 +267,6 @@ remove_empty(const struct cpprof__record_folder *folder)
                     AT_REMOVEDIR);
 }
 
-/* What others are in stays. */
-static void
-remove_passage(const char *folder)
-{
-    size_t n = (size_t)(strrchr(folder, '/') - folder);
-    size_t n_name = sizeof PASSAGE - 1;
-    char path[PATH_MAX];
-
-    if (n < n_name || memcmp(folder + n - n_name, PASSAGE, n_name) != 0)
-        return;
-    memcpy(path, folder, n);
-    path[n] = 0;
-    rmdir(path);
-}
-
 void
 cpprof__record_folder_remove(const struct cpprof__record_folder *folder)
 {
@@ -367,5 +279,4 @@ cpprof__record_folder_remove(const struct cpprof__record_folder *folder)
         remove_files(fd);
     while (remove_empty(folder) < 0 && --n_tries);
     close(fd);
-    remove_passage(folder->path);
 }

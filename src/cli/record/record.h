@@ -104,9 +104,8 @@ struct cpprof__record_folder {
     int parent; /* the folder that it is in, if that is not seen here; or -1 */
 };
 
-/* The mode of a folder that processes of another user write to, or of any. */
+/* The mode of a folder that processes of another user write to. */
 #define CPPROF__RECORD_SHARED_MODE 01770
-#define CPPROF__RECORD_OPEN_MODE   01733
 
 /* The library that is loaded; false after printing that there is none. */
 bool

@@ -169,6 +169,13 @@ start_samplers_late(void)
                        has_perf ? 0 : CPPROF__OWN_TABLE, start_samplers);
 }
 
+void
+cpprof__environment_before_credentials(void)
+{
+    if (*environment.directory && !geteuid())
+        cpprof__late_hurry();
+}
+
 /* What a profiled process has made may end at once. */
 static bool
 starts_late(void)

@@ -220,4 +220,9 @@ cpprof__environment_has_names_to_find(void);
 void
 cpprof__environment_write(uint64_t until_ns);
 
+/* The process is about to have other rights. One that root has recorded makes
+ * its file in the recorder's folder now, which it could not later. */
+void
+cpprof__environment_before_credentials(void);
+
 #endif

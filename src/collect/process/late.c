@@ -35,6 +35,7 @@ static struct cpprof__birth birth;
 static uint64_t moment_ns;
 static void (*start)(const struct cpprof__birth *birth);
 static unsigned flags; /* of the thread that starts */
+static bool is_in_haste;
 
 static bool
 change(uint32_t from, uint32_t to)
@@ -81,6 +82,8 @@ wait_and_start(void *arg)
 
         if (cpprof__own_thread_must_leave())
             return true;
+        if (load_acquire(&is_in_haste))
+            due = now;
         if (now >= due && change(WAITING, STARTING)) {
             start_apart();
             break;
@@ -129,6 +132,21 @@ stop_waiting(uint32_t to)
 }
 
 void
+cpprof__late_hurry(void)
+{
+    const struct timespec look = {0, LOOK_NS};
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+
+    if (load_acquire(&state) == NOTHING || pid != (int32_t)syscall(SYS_getpid))
+        return;
+    store_release(&is_in_haste, true);
+    syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    while (load_acquire(&state) != NOTHING && load_acquire(&state) != HELD &&
+           cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        syscall(SYS_nanosleep, &look, NULL);
+}
+
+void
 cpprof__late_end(void)
 {
     if (!cpprof__own_thread_is_this())
@@ -152,4 +170,5 @@ void
 cpprof__late_in_child(void)
 {
     state = NOTHING;
+    is_in_haste = false;
 }

@@ -20,6 +20,11 @@ void
 cpprof__late_begin(uint64_t ns, unsigned flags,
                    void (*start)(const struct cpprof__birth *birth));
 
+/* It starts now, if it was to start, and the caller waits for that, a second at
+ * most: what it opens cannot be opened later. */
+void
+cpprof__late_hurry(void);
+
 /* The process ends: what has not started starts no more, and what is starting
  * is waited for, a second at most. Safety: AS. */
 void
