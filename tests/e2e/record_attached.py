@@ -192,6 +192,37 @@ def reads_libraries():
     t.same("reads libraries: and it goes on", p.wait(timeout=60), 0)
 
 
+EXECS = r"""
+#include <time.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    struct timespec pause = {0, 5000000};
+
+    nanosleep(&pause, NULL);
+    execv("/proc/self/exe", argv);
+    return 3;
+}
+"""
+
+
+def lives_through_execs():
+    """A thread that is stopped may run another program than was looked at."""
+    ended = []
+    for _ in range(10):
+        p = program(EXECS, [])
+        if not p:
+            t.skip("a program that execs all the time", "cannot be compiled")
+            return
+        report(["-p", str(p.pid), "threads"])
+        if p.poll() is not None:
+            ended.append(p.returncode)
+        p.kill()
+        p.wait()
+    t.same("a program that execs all the time goes on", ended, [])
+
+
 def survives_kills(mode):
     """Whoever attaches is killed at any moment, with the child of it."""
     with Host(mode) as h:
@@ -512,6 +543,7 @@ def main():
         profiled("dlopen", "cpu,symbolize=none", 20)
         profiled("dlopen", "cpu,heap", 10)
         reads_libraries()
+        lives_through_execs()
         for mode in ("nanosleep", "registers", "malloc 4", "sigsuspend"):
             survives_kills(mode)
         records_kinds()

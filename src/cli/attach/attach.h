@@ -93,6 +93,7 @@ struct cpprof__target {
     char library[PATH_MAX]; /* of libcpprof.so as the process sees it */
     bool is_loaded;         /* it is there already */
     const struct cpprof__image *loaded; /* then its image */
+    struct cpprof__buffer auxv; /* of the program that it runs, where it lies */
     struct cpprof__buffer maps;
     struct cpprof__images images;
 };
@@ -109,6 +110,10 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
                     char reason[CPPROF__REASON_BYTES]);
 void
 cpprof__attach_free(struct cpprof__target *target);
+
+/* Is it still the program that was looked at? exec() keeps pid and tid. */
+bool
+cpprof__attach_is_same(const struct cpprof__target *target);
 
 /* A field of /proc/PID/status or of a thread's; false: it has none. */
 bool

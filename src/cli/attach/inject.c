@@ -253,6 +253,10 @@ try_thread(struct attempt *a, pid_t tid)
     if (!cpprof__hold_take(&held, a->target->pid, tid))
         return fail(a, "thread %d did not stop", (int)tid);
     a->result->how.n_tries++;
+    if (!cpprof__attach_is_same(a->target)) {
+        cpprof__hold_release(&held);
+        return fail(a, "it runs another program now");
+    }
     safety = cpprof__stack_is_safe(a->target, &held.regs, held.is_running);
     if (!safety.is_safe &&
         (!safety.return_at || !(held.is_running || a->is_round_two))) {
@@ -388,7 +392,7 @@ borrow(struct attempt *a)
         a->is_round_two = true;
         nap(5000000);
     } while (cpprof__now_ns(CLOCK_MONOTONIC) < until &&
-             !kill(a->target->pid, 0));
+             !kill(a->target->pid, 0) && cpprof__attach_is_same(a->target));
 }
 
 /* -------------------------------------------------------------- result ---- */

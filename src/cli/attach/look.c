@@ -266,8 +266,9 @@ look_at_images(struct look *look)
     struct cpprof__target *t = look->target;
     size_t i;
 
+    cpprof__read_proc(&t->auxv, "/proc/%d/auxv", (int)t->pid);
     cpprof__read_proc(&t->maps, "/proc/%d/maps", (int)t->pid);
-    if (!t->maps.data ||
+    if (!t->auxv.data || !t->maps.data ||
         !cpprof__images_read(&t->images, t->pid, (char *)t->maps.data,
                              t->maps.n - 1))
         return no(look, "out of memory");
@@ -347,11 +348,25 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
     return may;
 }
 
+bool
+cpprof__attach_is_same(const struct cpprof__target *target)
+{
+    struct cpprof__buffer now = {0};
+    bool is_same;
+
+    cpprof__read_proc(&now, "/proc/%d/auxv", (int)target->pid);
+    is_same = now.data && now.n == target->auxv.n &&
+              memcmp(now.data, target->auxv.data, now.n) == 0;
+    cpprof__buffer_free(&now);
+    return is_same;
+}
+
 void
 cpprof__attach_free(struct cpprof__target *target)
 {
+    cpprof__buffer_free(&target->auxv);
     cpprof__buffer_free(&target->maps);
     cpprof__images_free(&target->images);
-    target->maps = (struct cpprof__buffer){0};
+    target->auxv = target->maps = (struct cpprof__buffer){0};
     target->images = (struct cpprof__images){0};
 }

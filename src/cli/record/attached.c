@@ -271,6 +271,11 @@ detach(struct attached *a, struct process *p)
                              message);
         return;
     }
+    /* It may run another program now, which knows nothing of us. */
+    if (!target.is_loaded) {
+        cpprof__attach_free(&target);
+        return;
+    }
     if (cpprof__inject(&target, "cpprof_detach", NULL, message, &how))
         tell(p, "detached", &how);
     else if (!kill(p->pid, 0))
