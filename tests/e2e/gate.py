@@ -315,6 +315,13 @@ def test_refused():
     t.ok("another unit", "it has cpu in microseconds" in
          refused("w_base", "--", "us.pb"))
     sim.write_pprof("empty.pb", TYPES, [])
+    t.same("nothing to compare",
+           refused("-per=total", "-by=label:none", "w_base", "--", "w_base"),
+           "cpprof: gate: nothing to compare: nothing that -by and -of name is "
+           "as large as -smallest")
+    t.same("a flag behind the sides",
+           refused("w_base", "--", "w_base", "-junit=x.xml"),
+           "cpprof: gate: -junit=x.xml behind --: flags stand before it")
     t.same("empty profiles", refused("empty.pb", "--", "empty.pb"),
            "cpprof: empty.pb: it has no samples; it is left out\n"
            "cpprof: gate: no run of base could be read")

@@ -198,7 +198,7 @@ cpprof__gate_parse(int argc, char **argv, struct cpprof__gate_flags *w)
 {
     struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
     struct cpprof__flags flags = {.table = cpprof__gate_flag_table, .into = w};
-    int dashes = 1, n_words;
+    int dashes = 1, n_words, i;
 
     memset(w, 0, sizeof *w);
     w->report.options = defaults;
@@ -216,6 +216,12 @@ cpprof__gate_parse(int argc, char **argv, struct cpprof__gate_flags *w)
     w->n_base = n_words;
     w->head = argv + dashes + 1;
     w->n_head = dashes < argc ? argc - dashes - 1 : 0;
+    for (i = 0; i < w->n_head; i++)
+        if (w->head[i][0] == '-' && w->head[i][1]) {
+            cpprof__cli_fail("gate: %s behind --: flags stand before it",
+                             w->head[i]);
+            return false;
+        }
     if (w->against && dashes == argc) {
         w->head = w->base;
         w->n_head = w->n_base;

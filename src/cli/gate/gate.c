@@ -207,7 +207,10 @@ judge(struct cpprof__gate_model *m)
         status = cpprof__gate_count(m, &values, &error);
     if (status == CPPROF_OK)
         status = cpprof__gate_judge(m, &values, &result, &error);
-    if (status == CPPROF_OK) {
+    if (status == CPPROF_OK && result.rows.n == 0) {
+        cpprof__cli_fail("gate: nothing to compare: nothing that -by and -of "
+                         "name is as large as -smallest");
+    } else if (status == CPPROF_OK) {
         cpprof__gate_blame(m, &result);
         note_durations(m, &result);
         note_far_runs(m, 0, m->n_base, &result);
