@@ -68,4 +68,24 @@ builds "C, static" cc read.c "$libdir/libcpprof-profile.a" \
 run ldd read
 check "static: nothing of ours is loaded" \
     test "$status" = 0 -a -z "$(grep cpprof out)"
+
+# loads_re2: the command's last run did, as LD_DEBUG=files tells.
+loads_re2()
+{
+    grep -q 'calling init:.*libre2' err
+}
+command=$(find "$scratch/root" -path '*/bin/cpprof')
+run "$command" convert -o hog.pb.gz stacks.folded
+run env LD_DEBUG=files "$command" raw hog.pb.gz
+check "the command reads a profile" grep -q hog out
+check "without an expression RE2 is not there" eval '! loads_re2'
+run env LD_DEBUG=files "$command" top -focus='ho.$' hog.pb.gz
+check "with one it matches" grep -q hog out
+check "and RE2 was loaded for it" loads_re2
+mkdir alone
+cp "$command" alone
+run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
+check "without the plug-in: status 2" same "$status" 2
+check "without the plug-in: a line that names it" \
+    grep -q '^cpprof: re2: libcpprof-re2.so: ' err
 finish

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,6 +60,24 @@ struct cpprof__pattern {
 bool
 cpprof__pattern_find(struct cpprof__pattern *pattern, struct cpprof__text text,
                      struct cpprof__text *found, size_t n_found, bool *failed);
+
+/* ---------------------------------------------------------- plug-in ---- */
+
+#define CPPROF__RE2_ABI    1
+#define CPPROF__RE2_SYMBOL "cpprof__re2_ops"
+
+/* The functions above in libcpprof-re2.so, which the command loads when it has
+ * an expression (cli/re2.c). */
+struct cpprof__re2_ops {
+    uint32_t abi; /* CPPROF__RE2_ABI */
+    struct cpprof__re2 *(*make)(const char *expression, size_t n,
+                                struct cpprof__re2_error *error);
+    void (*free)(struct cpprof__re2 *re2);
+    bool (*matches)(const struct cpprof__re2 *re2, const char *text, size_t n,
+                    bool *failed);
+    bool (*find)(struct cpprof__pattern *pattern, struct cpprof__text text,
+                 struct cpprof__text *found, size_t n_found, bool *failed);
+};
 
 #ifdef __cplusplus
 }
