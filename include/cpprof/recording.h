@@ -37,7 +37,8 @@ struct cpprof_recorded_image {
 
 /*
  * Make an empty directory ready to be recorded into; call it before the first
- * process starts that does.
+ * process starts that does. The calling thread is the recorder: when it ends,
+ * whatever ends it, these processes stop to sample.
  *
  * Errors:  CPPROF_SYSTEM.
  * Safety:  MT.
@@ -46,9 +47,9 @@ CPPROF_API enum cpprof_status
 cpprof_recording_prepare(const char *directory, struct cpprof_error *error);
 
 /*
- * Map what is in directory now; after cpprof_recording_stop() this first waits
- * until live processes have stopped, for at most 1.5 s. A directory without
- * any image is fine.
+ * Read what is in directory now, of files that belong to whom it belongs; after
+ * cpprof_recording_stop() this first waits until live processes have stopped,
+ * for at most 1.5 s. A directory without any image is fine.
  *
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM.
  * Owner:   the caller frees *recording with cpprof_recording_free().

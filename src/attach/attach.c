@@ -29,18 +29,19 @@
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/heap.h"
+#include "collect/signal/tables/mirror.h"
 #include "collect/signal/waits/wait_buckets.h"
 #include "collect/signal/waits/waits.h"
+#include "collect/store/spool.h"
 #include "collect/threads/action.h"
 #include "interpose/heap.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -52,9 +53,9 @@
 #define END_NS  (5 * CPPROF__NS_PER_S)
 #define LOOK_NS 1000000
 
-/* Tunables. New modules are seen so soon; all are looked at again so long after
- * they came, for entries that were bound meanwhile; the recorder is looked for
- * so often. */
+/* Tunables. New modules, and the end of the recorder, are seen so soon; all are
+ * looked at again so long after they came, for entries that were bound
+ * meanwhile. */
 #define WATCH_NS    100000000u
 #define AGAIN_TURNS 10u
 
@@ -65,9 +66,9 @@ static bool is_alone; /* no thread of ours was there before */
 static unsigned parts;
 static uintptr_t malloc_before; /* cpprof__heap_our_malloc */
 
-/* The recorder's, on which it holds a lock (flock) for as long as it lives; or
- * NULL. */
-static const char *directory;
+/* The recorder's, mapped as long as it is attached; or NULL. Neither a right
+ * nor a descriptor is needed to look at it. */
+static const uint32_t *control;
 
 static struct cpprof__periodic watch;
 static bool has_watch;
@@ -81,20 +82,24 @@ static int32_t caller; /* the command's thread that waits for the call; or 0 */
 
 /* ---- the recorder ----------------------------------------------------- */
 
-static bool
-recorder_is_gone(void)
+static void
+forget_recorder(void)
 {
-    bool is_free;
-    int fd;
+    if (control)
+        munmap((void *)(uintptr_t)control, CPPROF__SPOOL_CONTROL_BYTES);
+    control = NULL;
+}
 
-    if (!directory)
-        return false;
-    fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR;
-    is_free = !flock(fd, LOCK_EX | LOCK_NB);
-    close(fd);
-    return is_free;
+static enum cpprof_status
+see_recorder(const char *directory, struct cpprof_error *error)
+{
+    forget_recorder(); /* a child has its parent's */
+    control = directory ? cpprof__spool_control(directory) : NULL;
+    if (!directory || (control && !cpprof__control_is_stopped(control)))
+        return CPPROF_OK;
+    forget_recorder();
+    return cpprof__fail(error, CPPROF_SYSTEM, ENOENT,
+                        "nobody records in %s any more", directory);
 }
 
 /* ---- the end ---------------------------------------------------------- */
@@ -155,6 +160,7 @@ end(struct cpprof_error *error)
     status = cpprof__environment_detach(error);
     is_back = put_back();
     cpprof__action_remove();
+    forget_recorder();
     is_attached = false;
     if (!is_back && status == CPPROF_OK)
         status = cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
@@ -199,7 +205,7 @@ turn(struct cpprof__periodic *p)
     (void)p;
     n_turns++;
     look_at_modules();
-    if (n_turns % AGAIN_TURNS == 0 && recorder_is_gone())
+    if (cpprof__control_is_stopped(control))
         end_without_recorder();
 }
 
@@ -316,6 +322,7 @@ begin(const char *config, struct cpprof_error *error)
 {
     static bool is_registered;
     struct cpprof_error ignored;
+    const char *directory;
     enum cpprof_status status;
     uint32_t kinds;
 
@@ -325,17 +332,19 @@ begin(const char *config, struct cpprof_error *error)
     status = cpprof__environment_attach_read(config, &kinds, &directory, error);
     if (status != CPPROF_OK)
         return status;
-    if (recorder_is_gone())
-        return cpprof__fail(error, CPPROF_SYSTEM, ENOENT,
-                            "nobody records in %s any more", directory);
+    status = see_recorder(directory, error);
+    if (status != CPPROF_OK)
+        return status;
     cpprof__use();
     if (!is_registered)
         is_registered = !pthread_atfork(NULL, NULL, in_child);
     wait_for_own_threads(); /* of a time before */
     is_alone = !cpprof__own_list_has_others(caller);
     status = take_places(kinds, error);
-    if (status != CPPROF_OK)
+    if (status != CPPROF_OK) {
+        forget_recorder();
         return status;
+    }
     status = cpprof__environment_attach(error);
     if (status == CPPROF_OK)
         status = start_watch(error);

@@ -9,6 +9,7 @@
 #include "profile.h"
 #include "tap.h"
 #include <cpprof/attach.h>
+#include <cpprof/recording.h>
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -20,7 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@
 
 static __typeof__(cpprof_attach) *attach;
 static __typeof__(cpprof_detach) *detach;
+static __typeof__(cpprof_recording_prepare) *prepare;
 static char folder[] = "/tmp/cpprof-attach-XXXXXX";
 static char why[256];
 
@@ -130,6 +132,7 @@ load(void *unused)
         bail("%s", dlerror());
     *(void **)&attach = dlsym(library, "cpprof_attach");
     *(void **)&detach = dlsym(library, "cpprof_detach");
+    *(void **)&prepare = dlsym(library, "cpprof_recording_prepare");
     return NULL;
 }
 
@@ -493,23 +496,27 @@ test_cycles(unsigned n)
 
 /* ---- a recorder that goes ---------------------------------------------- */
 
-static int
-be_recorder(char *path)
+/* A process that waits to be killed. */
+static pid_t
+start_recorder(char *path)
 {
-    const uint32_t words[] = {0, (uint32_t)getpid()};
-    char control[100];
-    int fd, lock;
+    char byte;
+    int ready[2];
+    pid_t pid;
 
-    if (!mkdtemp(path))
+    if (!mkdtemp(path) || pipe(ready))
         bail("mkdtemp");
-    lock = open(path, O_RDONLY | O_DIRECTORY);
-    snprintf(control, sizeof control, "%s/control", path);
-    fd = open(control, O_RDWR | O_CREAT, 0600);
-    if (lock < 0 || fd < 0 || flock(lock, LOCK_SH) || ftruncate(fd, 4096) ||
-        write(fd, words, sizeof words) != sizeof words)
-        bail("%s cannot be written", path);
-    close(fd);
-    return lock;
+    pid = fork();
+    if (pid == 0) {
+        if (prepare(path, NULL) == CPPROF_OK && write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    if (pid < 0 || read(ready[0], &byte, 1) != 1)
+        bail("%s cannot be prepared", path);
+    close(ready[0]);
+    return pid;
 }
 
 static void
@@ -517,18 +524,23 @@ test_recorder_is_killed(void)
 {
     char path[] = "/dev/shm/cpprof-XXXXXX", command[100];
     struct owned before = look();
-    int lock = be_recorder(path), i;
+    pid_t recorder = start_recorder(path);
+    int i;
 
     snprintf(why, sizeof why, "cpu,heap,wall,record=%s", path);
     begin(why);
     sleep_here(200);
     check_at_least(count_tasks(), before.n_tasks + 1, "it is recorded");
-    close(lock);
+    /* As for a process that has become another user. */
+    chmod(path, 0);
+    kill(recorder, SIGKILL);
+    waitpid(recorder, NULL, 0);
     for (i = 0; i < 100 && count_tasks() > before.n_tasks; i++)
         usleep(100000);
     check_equal(count_tasks(), before.n_tasks,
                 "without its recorder a process cleans up by itself");
     check(look().handler == before.handler, "its handler too");
+    chmod(path, 0700);
     snprintf(command, sizeof command, "cpu,record=%s", path);
     check_equal(attach(command, why, sizeof why), ENOENT,
                 "nothing is recorded for one that was killed before");

@@ -2,16 +2,21 @@
 /* Which images of a folder are read while processes still run, and what is
  * left of those that were taken away. */
 #include "arch/clock.h"
+#include "collect/signal/tables/mirror.h"
 #include "collect/store/spool.h"
 #include <cpprof/recording.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +124,186 @@ no_more_are_read_than_asked_for(void **state)
     cpprof_recording_free(read_ended(3, 3));
 }
 
+/* ---- files of somebody with fewer rights ------------------------------ */
+
+static char *
+in_folder(const char *name)
+{
+    static char path[2][100];
+    static unsigned turn;
+    char *to = path[turn++ % 2];
+
+    snprintf(to, sizeof path[0], "%s/%s", folder, name);
+    return to;
+}
+
+static const char *
+name_of(pid_t pid, const char *end)
+{
+    static char name[2][40];
+    static unsigned turn;
+    char *to = name[turn++ % 2];
+
+    snprintf(to, sizeof name[0], "%d%s", (int)pid, end);
+    return to;
+}
+
+static size_t
+n_read(void)
+{
+    struct cpprof_recording *recording;
+    size_t n;
+
+    assert_int_equal(cpprof_recording_read(folder, &recording, NULL),
+                     CPPROF_OK);
+    n = cpprof_recording_image_count(recording) +
+        cpprof_recording_heap_count(recording);
+    cpprof_recording_free(recording);
+    return n;
+}
+
+static void
+what_is_no_file_is_not_opened(void **state)
+{
+    pid_t pid = record(CPPROF__SPOOL_ENDED, 0, true);
+
+    (void)state;
+    assert_int_equal(n_read(), 1);
+    assert_int_equal(rename(in_folder(name_of(pid, ".0")), in_folder("kept")),
+                     0);
+    assert_int_equal(symlink("kept", in_folder(name_of(pid, ".0"))), 0);
+    assert_int_equal(symlink("kept", in_folder("7.0.tables")), 0);
+    assert_int_equal(mkfifo(in_folder("8.0"), 0600), 0);
+    assert_int_equal(mkfifo(in_folder("8.0.tables"), 0600), 0);
+    assert_int_equal(mkdir(in_folder("9.0"), 0700), 0);
+    assert_int_equal(n_read(), 0);
+    rmdir(in_folder("9.0"));
+}
+
+static void
+a_file_is_that_of_whom_it_says(void **state)
+{
+    pid_t pid = record(CPPROF__SPOOL_ENDED, 0, true);
+
+    (void)state;
+    assert_int_equal(
+        rename(in_folder(name_of(pid, ".0")), in_folder("2147483647.0")), 0);
+    assert_int_equal(n_read(), 0);
+}
+
+static void
+a_file_of_another_user_is_not_read(void **state)
+{
+    pid_t pid = record(CPPROF__SPOOL_ENDED, 0, true);
+
+    (void)state;
+    if (chown(in_folder(name_of(pid, ".0")), 65534, 65534))
+        skip(); /* for root */
+    assert_int_equal(n_read(), 0);
+    assert_int_equal(chown(folder, 65534, 65534), 0);
+    assert_int_equal(n_read(), 1);
+    assert_int_equal(chown(folder, 0, 0), 0);
+}
+
+static void
+a_terabyte_of_nothing_takes_no_memory(void **state)
+{
+    pid_t pid = record(CPPROF__SPOOL_ENDED, 0, true);
+    const char *const ends[] = {".0", ".0.0"};
+    struct rusage usage;
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 2; i++)
+        assert_int_equal(
+            truncate(in_folder(name_of(pid, ends[i])), (off_t)1 << 40), 0);
+    close(open(in_folder("6.0.tables"), O_WRONLY | O_CREAT, 0600));
+    assert_int_equal(truncate(in_folder("6.0.tables"), (off_t)1 << 40), 0);
+    assert_int_equal(n_read(), 1);
+    getrusage(RUSAGE_SELF, &usage);
+    assert_true(usage.ru_maxrss < 256 * 1024);
+}
+
+/* A file that is mapped and becomes shorter is a SIGBUS. */
+static void
+files_that_become_shorter_are_read(void **state)
+{
+    pid_t pid = record(CPPROF__SPOOL_ENDED, 0, true), other;
+    char head[4096];
+    struct stat st[2];
+    int i, fd, file[2];
+
+    (void)state;
+    fd = open(in_folder(name_of(pid, ".0")), O_RDONLY);
+    assert_int_equal(read(fd, head, sizeof head), sizeof head);
+    close(fd);
+    other = fork();
+    if (!other) {
+        file[0] = open(in_folder(name_of(pid, ".0")), O_RDWR);
+        file[1] = open(in_folder(name_of(pid, ".0.0")), O_RDWR);
+        for (i = 0; i < 2; i++)
+            if (fstat(file[i], &st[i]))
+                _exit(1);
+        for (;;)
+            for (i = 0; i < 2; i++)
+                if (ftruncate(file[i], i ? 0 : sizeof head) ||
+                    ftruncate(file[i], st[i].st_size))
+                    _exit(1);
+    }
+    for (i = 0; i < 500; i++)
+        assert_true(n_read() <= 1);
+    assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+}
+
+/* ---- the end of a recorder -------------------------------------------- */
+
+static void
+the_end_of_a_recorder_stops_processes(void **state)
+{
+    const uint32_t *control;
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (!pid)
+        _exit(cpprof_recording_prepare(folder, NULL) == CPPROF_OK ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    control = cpprof__spool_control(folder);
+    assert_non_null(control);
+    assert_true(cpprof__control_is_stopped(control));
+    munmap((void *)(uintptr_t)control, CPPROF__SPOOL_CONTROL_BYTES);
+    unlink(in_folder("control"));
+
+    assert_int_equal(cpprof_recording_prepare(folder, NULL), CPPROF_OK);
+    control = cpprof__spool_control(folder);
+    assert_false(cpprof__control_is_stopped(control));
+    assert_int_equal(cpprof_recording_stop(folder, NULL), CPPROF_OK);
+    assert_true(cpprof__control_is_stopped(control));
+    munmap((void *)(uintptr_t)control, CPPROF__SPOOL_CONTROL_BYTES);
+}
+
+static void
+nothing_is_written_through_a_second_name(void **state)
+{
+    char words[8] = "1234567";
+    int fd;
+
+    (void)state;
+    fd = open(in_folder("other"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(write(fd, words, sizeof words), sizeof words);
+    assert_int_equal(link(in_folder("other"), in_folder("control")), 0);
+    assert_int_equal(cpprof_recording_stop(folder, NULL), CPPROF_SYSTEM);
+    assert_int_equal(pread(fd, words, sizeof words, 0), sizeof words);
+    assert_string_equal(words, "1234567");
+    close(fd);
+    unlink(in_folder("control"));
+    assert_int_equal(symlink("other", in_folder("control")), 0);
+    assert_int_equal(cpprof_recording_stop(folder, NULL), CPPROF_SYSTEM);
+}
+
 static int
 empty_folder(void **state)
 {
@@ -135,6 +320,13 @@ main(void)
     const struct CMUnitTest tests[] = {
         CASE(what_is_over_is_taken_away_and_nothing_else),
         CASE(no_more_are_read_than_asked_for),
+        CASE(what_is_no_file_is_not_opened),
+        CASE(a_file_is_that_of_whom_it_says),
+        CASE(a_file_of_another_user_is_not_read),
+        CASE(a_terabyte_of_nothing_takes_no_memory),
+        CASE(files_that_become_shorter_are_read),
+        CASE(the_end_of_a_recorder_stops_processes),
+        CASE(nothing_is_written_through_a_second_name),
     };
     int failed;
 

@@ -21,12 +21,10 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -201,25 +199,11 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
 
 /* --------------------------------------------------------- in and out ---- */
 
-/* The folder is for the processes, too. It stays ours, and what is in it is
- * its maker's: nobody can put something else where we are going to write. */
 static bool
-share_folder(const struct attached *a)
+give_folder(const struct attached *a)
 {
-    char path[PATH_MAX + 16];
-    bool is_shared;
-    int control;
-
-    if (a->uid < 0 || a->uid == (long)geteuid())
-        return true;
-    snprintf(path, sizeof path, "%s/control", a->folder->path);
-    control = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    is_shared = control >= 0 && !fchmod(control, 0644) &&
-                !chown(a->folder->path, (uid_t)-1, (gid_t)a->gid) &&
-                !chmod(a->folder->path, CPPROF__RECORD_SHARED_MODE);
-    if (control >= 0)
-        close(control);
-    if (is_shared)
+    if (a->uid < 0 || a->uid == (long)geteuid() ||
+        cpprof__record_folder_give(a->folder, (uid_t)a->uid, (gid_t)a->gid))
         return true;
     cpprof__cli_fail("record: %s: %s", a->folder->path, strerror(errno));
     return false;
@@ -297,7 +281,7 @@ attach_all(struct attached *a)
             a->processes[i].is_refused = true;
             n_bad++;
         }
-    if (targets && (!n_bad || a->options->process_name) && share_folder(a))
+    if (targets && (!n_bad || a->options->process_name) && give_folder(a))
         for (i = 0; i < a->n; i++)
             if (!a->processes[i].is_refused &&
                 attach(a, &a->processes[i], &targets[i]))

@@ -101,8 +101,9 @@ remove_files(int folder)
         for (at = 0; at < n;) {
             struct dirent64 *entry = (void *)(entries + at);
 
-            /* "." and ".." are skipped because they are folders. */
-            unlinkat(folder, entry->d_name, 0);
+            /* Not "." and "..". A folder is nothing of ours. */
+            if (unlinkat(folder, entry->d_name, 0) && errno == EISDIR)
+                unlinkat(folder, entry->d_name, AT_REMOVEDIR);
             at += entry->d_reclen;
         }
 }
@@ -132,27 +133,27 @@ has_process(int folder)
     return has;
 }
 
-/* A folder as recorders make it. */
+/* A folder as recorders of this user make it, and perhaps give away. */
 static bool
-is_private(const struct stat *st)
+is_ours(int folder)
 {
-    mode_t mode = st->st_mode & 07777;
+    struct stat st, mark;
 
-    return mode == 0700 || mode == CPPROF__RECORD_SHARED_MODE;
+    return !fstat(folder, &st) && (st.st_mode & 07777) == 0700 &&
+           time(NULL) - st.st_mtime > YOUNG_S &&
+           !fstatat(folder, MARK, &mark, AT_SYMLINK_NOFOLLOW) &&
+           mark.st_uid == geteuid();
 }
 
 static void
 remove_if_left(const char *path, bool has_our_pids)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
 
     if (fd < 0)
         return;
-    if (!fstat(fd, &st) && st.st_uid == geteuid() && is_private(&st) &&
-        time(NULL) - st.st_mtime > YOUNG_S &&
-        !faccessat(fd, MARK, F_OK, AT_SYMLINK_NOFOLLOW) &&
-        !flock(fd, LOCK_EX | LOCK_NB) && !(has_our_pids && has_process(fd))) {
+    if (is_ours(fd) && !flock(fd, LOCK_EX | LOCK_NB) &&
+        !(has_our_pids && has_process(fd))) {
         remove_files(fd);
         rmdir(path);
     }
@@ -256,6 +257,30 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     }
     cpprof__record_folder_remove(folder);
     return false;
+}
+
+bool
+cpprof__record_folder_give(struct cpprof__record_folder *folder, uid_t uid,
+                           gid_t gid)
+{
+    char *name = strrchr(folder->path, '/');
+    bool is_given;
+    int fd, control;
+
+    if (folder->parent < 0) {
+        *name = 0;
+        folder->parent = open(folder->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        *name = '/';
+    }
+    fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    control = openat(fd, "control", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    is_given = folder->parent >= 0 && control >= 0 && !fchmod(control, 0644) &&
+               !fchown(fd, uid, gid);
+    if (control >= 0)
+        close(control);
+    if (is_given)
+        snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", fd);
+    return is_given;
 }
 
 static int

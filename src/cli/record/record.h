@@ -104,9 +104,6 @@ struct cpprof__record_folder {
     int parent; /* the folder that it is in, if that is not seen here; or -1 */
 };
 
-/* The mode of a folder that processes of another user write to. */
-#define CPPROF__RECORD_SHARED_MODE 01770
-
 /* The library that is loaded; false after printing that there is none. */
 bool
 cpprof__record_library(char library[PATH_MAX]);
@@ -114,6 +111,13 @@ cpprof__record_library(char library[PATH_MAX]);
 /* False after printing why. */
 bool
 cpprof__record_folder_make(struct cpprof__record_folder *folder);
+/* It becomes the folder of the processes' user, who may do with it and with
+ * what is in it whatever he wants: from now on it is named by a descriptor, and
+ * nobody is led out of it. False: errno says why. */
+bool
+cpprof__record_folder_give(struct cpprof__record_folder *folder, uid_t uid,
+                           gid_t gid);
+
 /* Safety: AS. */
 void
 cpprof__record_folder_remove(const struct cpprof__record_folder *folder);

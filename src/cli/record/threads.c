@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NAMELESS   CPPROF__NAMELESS
@@ -191,6 +192,29 @@ cpprof__record_threads_config(const struct cpprof__record_folder *folder,
     return !text->failed;
 }
 
+/* A file of whom the folder is of. */
+static bool
+is_of_process(int fd, const char *folder)
+{
+    struct stat file, of;
+
+    return !fstat(fd, &file) && !stat(folder, &of) && S_ISREG(file.st_mode) &&
+           file.st_uid == of.st_uid;
+}
+
+/* It is for a terminal, and may be of somebody who wants to do harm to it. */
+static void
+keep_text(struct cpprof__buffer *text)
+{
+    size_t i;
+
+    for (i = 0; i < text->n; i++)
+        if ((text->data[i] < ' ' && text->data[i] != '\n' &&
+             text->data[i] != '\t') ||
+            text->data[i] == 0x7f)
+            text->data[i] = '?';
+}
+
 static int
 read_dump(const struct cpprof__record_folder *folder, pid_t inside,
           struct cpprof__buffer *text)
@@ -202,8 +226,11 @@ read_dump(const struct cpprof__record_folder *folder, pid_t inside,
     fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno;
-    failed = cpprof__buffer_read(text, fd, DUMP_BYTES_MAX);
+    failed = is_of_process(fd, folder->path)
+                 ? cpprof__buffer_read(text, fd, DUMP_BYTES_MAX)
+                 : EPERM;
     close(fd);
+    keep_text(text);
     cpprof__buffer_append(text, "", 1);
     return failed ? failed : text->failed ? ENOMEM : 0;
 }

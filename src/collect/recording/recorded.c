@@ -199,7 +199,7 @@ remove_empty(const char *directory)
 
     for (image = 0;; image++) {
         cpprof__mirror_path(path, directory, (int32_t)getpid(), image);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = cpprof__spool_open(path);
         if (fd < 0)
             return;
         if (reads_empty(fd))
@@ -280,9 +280,7 @@ mark_ended(struct cpprof__mirror_head *head)
 static bool
 is_stopped(void)
 {
-    const uint32_t *control = cpprof__mirror_plan.control;
-
-    return control && load_acquire(control) != 0;
+    return cpprof__control_is_stopped(cpprof__mirror_plan.control);
 }
 
 bool
@@ -317,7 +315,7 @@ remove_if_empty(const struct cpprof__mirror_head *head)
         return;
     cpprof__mirror_path(path, cpprof__mirror_plan.directory, head->pid,
                         head->image);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = cpprof__spool_open(path);
     if (fd >= 0 && reads_empty(fd))
         unlink(path);
     if (fd >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The recorder's side of the spool: map the files of an image privately, finish
- * what the process could not (drain its ring), and write it as a profile.
+ * The recorder's side of the spool: copy the files of an image, finish what the
+ * process could not (drain its ring), and write it as a profile.
  * Nothing in the files is trusted to make sense: a program that runs wild may
  * have written into them.
  *
@@ -15,6 +15,7 @@
 #include "collect/cpu/cpu_profile.h"
 #include "collect/cpu/drain.h"
 #include "collect/encode/kept_symbolizer.h"
+#include "collect/recording/control.h"
 #include "collect/recording/recording_tables.h"
 #include "collect/store/script_file.h"
 #include "collect/store/spool.h"
@@ -22,13 +23,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,46 +59,39 @@ struct image {
     char engine[160];
 };
 
-/* A private, writable copy of a file, at least n bytes long, zero behind its
- * end; NULL when it cannot be read. */
-static void *
-map_copy(const char *path, size_t n, size_t *n_file)
-{
-    struct stat st;
-    char *p = NULL;
-    int fd = open(path, CPPROF__RECORDED_OPEN);
-
-    if (fd < 0)
-        return NULL;
-    if (!fstat(fd, &st) && st.st_size > 0) {
-        *n_file = (size_t)st.st_size < n || !n ? (size_t)st.st_size : n;
-        if (!n)
-            n = *n_file;
-        p = cpprof__map_file(-1, 0, n, PROT_READ | PROT_WRITE);
-    }
-    if (p && mmap(p, *n_file, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-                  fd, 0) == MAP_FAILED) {
-        munmap(p, n);
-        p = NULL;
-    }
-    close(fd);
-    return p;
-}
-
+/* Is it the head of that file, and can it have been made by spool.c? */
 static bool
-head_makes_sense(const struct cpprof__spool_head *head, size_t n_file)
+head_makes_sense(const struct cpprof__spool_head *head, const char *file)
 {
-    uint64_t words;
+    uint64_t words = head->ring_words;
+    char own[32];
 
-    if (n_file < CPPROF__SPOOL_RING_OFFSET + sizeof(struct cpprof__ring) ||
-        memcmp(head->magic, CPPROF__SPOOL_MAGIC, sizeof head->magic))
-        return false;
-    words = head->ring_words;
-    return words && !(words & (words - 1)) && words < 1u << 24 &&
-           n_file >= CPPROF__SPOOL_RING_OFFSET + cpprof__ring_bytes(words) &&
-           head->rate_hz && head->period_ns &&
+    snprintf(own, sizeof own, "%d.%u", (int)head->pid, head->image);
+    return !memcmp(head->magic, CPPROF__SPOOL_MAGIC, sizeof head->magic) &&
+           !strcmp(own, file) && words && !(words & (words - 1)) &&
+           words < 1u << 24 && head->rate_hz && head->period_ns &&
            memchr(head->name, 0, sizeof head->name) &&
            memchr(head->engine, 0, sizeof head->engine);
+}
+
+/* A copy of a file's first n bytes in memory of max bytes, zero behind its end;
+ * NULL: there is no such file, or no memory (errno ENOMEM). */
+static void *
+copy_file(const char *path, size_t n, size_t max)
+{
+    int fd = cpprof__spool_open(path);
+    void *p;
+
+    errno = 0;
+    if (fd < 0)
+        return NULL;
+    p = cpprof__map_file(-1, 0, max, PROT_READ | PROT_WRITE);
+    if (p)
+        cpprof__spool_copy(fd, p, n);
+    close(fd);
+    if (!p)
+        errno = ENOMEM;
+    return p;
 }
 
 /* ---- reading ---------------------------------------------------------- */
@@ -143,14 +135,14 @@ map_stores(struct mapped *m, const char *directory)
 
     for (i = 0;; i++) {
         char path[PATH_MAX + 48];
-        size_t n_file;
         void *block;
 
         snprintf(path, sizeof path, "%s/%d.%u.%u", directory, (int)m->head->pid,
                  m->head->image, i);
-        block = map_copy(path, cpprof__store_bytes(), &n_file);
+        block = copy_file(path, cpprof__store_shared_bytes(),
+                          cpprof__store_bytes());
         if (!block)
-            return true;
+            return errno != ENOMEM;
         if (!add_store(m, block))
             return false;
     }
@@ -180,23 +172,37 @@ drain_rest(struct mapped *m)
     free(drain);
 }
 
+static bool
+read_head(const char *path, struct cpprof__spool_head *head)
+{
+    int fd = cpprof__spool_open(path);
+    bool is_read = fd >= 0 && read(fd, head, sizeof *head) == sizeof *head;
+
+    if (fd >= 0)
+        close(fd);
+    return is_read;
+}
+
 /* Map an image with all that was committed in its stores. Errors: CPPROF_NOMEM,
  * CPPROF_BAD_DATA: it is no recording, or not yet one. */
 static enum cpprof_status
 map_image(struct mapped *m, const char *directory, const char *file,
           struct cpprof_error *error)
 {
-    char path[PATH_MAX + 272];
+    char path[CPPROF__SPOOL_PATH_BYTES];
+    struct cpprof__spool_head head;
 
     memset(m, 0, sizeof *m);
     snprintf(path, sizeof path, "%s/%s", directory, file);
-    m->head = map_copy(path, 0, &m->block_bytes);
-    if (!m->head || !head_makes_sense(m->head, m->block_bytes)) {
-        unmap(m);
+    if (!read_head(path, &head) || !head_makes_sense(&head, file))
         return cpprof__fail(error, CPPROF_BAD_DATA, 0, "%s: no recording",
                             path);
-    }
-    if (!map_stores(m, directory)) {
+    m->block_bytes =
+        CPPROF__SPOOL_RING_OFFSET + cpprof__ring_bytes(head.ring_words);
+    m->head = copy_file(path, m->block_bytes, m->block_bytes);
+    if (m->head)
+        *m->head = head; /* as it was looked at */
+    if (!m->head || !map_stores(m, directory)) {
         unmap(m);
         return cpprof__fail_nomem(error);
     }
@@ -286,34 +292,6 @@ compare_images(const void *a, const void *b)
     return (x->image > y->image) - (x->image < y->image);
 }
 
-static bool
-is_stopped(const char *directory)
-{
-    char path[PATH_MAX + 16];
-    uint32_t word = 0;
-    int fd;
-
-    snprintf(path, sizeof path, "%s/control", directory);
-    fd = open(path, CPPROF__RECORDED_OPEN);
-    if (fd < 0)
-        return false;
-    if (read(fd, &word, sizeof word) != sizeof word)
-        word = 0;
-    close(fd);
-    return word != 0;
-}
-
-static bool
-read_head(const char *path, struct cpprof__spool_head *head)
-{
-    int fd = open(path, CPPROF__RECORDED_OPEN);
-    bool is_read = fd >= 0 && read(fd, head, sizeof *head) == sizeof *head;
-
-    if (fd >= 0)
-        close(fd);
-    return is_read;
-}
-
 /* Does the process behind this file still write to it? */
 static bool
 is_alive(const char *path)
@@ -364,7 +342,7 @@ wait_for_ends(const char *directory, DIR *dir)
     const struct timespec pause = {0, END_PAUSE_NS};
     int i;
 
-    if (!is_stopped(directory))
+    if (!cpprof__control_is_set(directory))
         return;
     for (i = 0; i < END_TRIES && any_alive(directory, dir); i++)
         nanosleep(&pause, NULL);
@@ -620,48 +598,4 @@ cpprof_recording_write_waits_to_path(
                            cpprof_recording_write_waits(recording, index, name,
                                                         &writer, options,
                                                         error));
-}
-
-/* The words of DIR/control; n of them are written. */
-static enum cpprof_status
-write_control(const char *directory, int flags, const uint32_t *words,
-              size_t n_words, struct cpprof_error *error)
-{
-    char path[PATH_MAX + 16];
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof path, "%s/control", directory);
-    fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags,
-              0600);
-    if (fd < 0)
-        return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", path,
-                            strerror(errno));
-    errno = 0;
-    n = pwrite(fd, words, n_words * sizeof *words, 0);
-    close(fd);
-    if (n == (ssize_t)(n_words * sizeof *words))
-        return CPPROF_OK;
-    return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", path,
-                        errno ? strerror(errno) : "short write");
-}
-
-enum cpprof_status
-cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
-{
-    CPPROF__NEED(error, directory);
-
-    const uint32_t words[] = {0, (uint32_t)getpid()};
-
-    return write_control(directory, O_CREAT | O_EXCL, words, 2, error);
-}
-
-enum cpprof_status
-cpprof_recording_stop(const char *directory, struct cpprof_error *error)
-{
-    CPPROF__NEED(error, directory);
-
-    const uint32_t stop = 1;
-
-    return write_control(directory, 0, &stop, 1, error);
 }

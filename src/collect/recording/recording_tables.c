@@ -23,7 +23,6 @@
 #include "collect/wall/wall_counts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,45 +54,17 @@ struct loaded {
 
 /* ---- reading a file --------------------------------------------------- */
 
-/* Read [at, end) of a file; what cannot be read stays zero. */
-static void
-read_range(int fd, char *base, off_t at, off_t end)
-{
-    while (at < end) {
-        ssize_t n = pread(fd, base + at, (size_t)(end - at), at);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return;
-        at += n;
-    }
-}
-
-/* Holes stay what they are. */
-static void
-read_data(int fd, char *base, off_t n_bytes)
-{
-    off_t at = 0, end;
-
-    while (at < n_bytes) {
-        at = lseek(fd, at, SEEK_DATA);
-        if (at < 0 || at >= n_bytes)
-            return;
-        end = lseek(fd, at, SEEK_HOLE);
-        if (end <= at || end > n_bytes)
-            end = n_bytes;
-        read_range(fd, base, at, end);
-        at = end;
-    }
-}
-
+/* It also is the file of whom it says. */
 static bool
-head_makes_sense(const struct cpprof__mirror_head *head, size_t n_bytes)
+head_makes_sense(const struct cpprof__mirror_head *head, size_t n_bytes,
+                 const char *path)
 {
+    char own[PATH_MAX + 32];
+
+    cpprof__mirror_path(own, "", head->pid, head->image);
     return !memcmp(head->magic, CPPROF__MIRROR_MAGIC, sizeof head->magic) &&
-           head->n_bytes == n_bytes && head->pid > 0 &&
-           memchr(head->name, 0, sizeof head->name) &&
+           !strcmp(own, strrchr(path, '/')) && head->n_bytes == n_bytes &&
+           head->pid > 0 && memchr(head->name, 0, sizeof head->name) &&
            memchr(head->owner, 0, sizeof head->owner);
 }
 
@@ -142,7 +113,7 @@ set_pointers(struct loaded *l)
 static bool
 load(const char *path, struct loaded *l)
 {
-    int fd = open(path, CPPROF__RECORDED_OPEN);
+    int fd = cpprof__spool_open(path);
     void *p;
 
     memset(l, 0, sizeof *l);
@@ -157,10 +128,10 @@ load(const char *path, struct loaded *l)
         return false;
     }
     l->base = p;
-    read_data(fd, l->base, (off_t)l->n_bytes);
+    cpprof__spool_copy(fd, l->base, l->n_bytes);
     close(fd);
     set_pointers(l);
-    if (head_makes_sense(l->head, l->n_bytes) &&
+    if (head_makes_sense(l->head, l->n_bytes, path) &&
         cpprof__store_open(&l->tables.store,
                            l->base +
                                cpprof__recorded_offset(CPPROF__MIRROR_STORE)))
@@ -284,7 +255,7 @@ static bool
 is_over(const char *path)
 {
     struct cpprof__mirror_head head;
-    int fd = open(path, CPPROF__RECORDED_OPEN);
+    int fd = cpprof__spool_open(path);
     bool is_read = fd >= 0 && read(fd, &head, sizeof head) == sizeof head;
 
     if (fd >= 0)

@@ -42,10 +42,6 @@ cpprof__recorded_set_add(struct cpprof__recorded_set *set,
                          const char *directory, const char *name,
                          bool only_ended, struct cpprof_error *error);
 
-/* Who reads may have more rights than who made the files: no link is followed,
- * and nothing is waited for. */
-#define CPPROF__RECORDED_OPEN (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-
 /* All files were added: sort them by pid and then by time. */
 void
 cpprof__recorded_set_sort(struct cpprof__recorded_set *set);

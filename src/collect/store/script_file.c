@@ -230,7 +230,7 @@ cpprof__script_file_read(struct cpprof__scripts *scripts, const char *directory,
 
     memset(scripts, 0, sizeof *scripts);
     file_path(name, directory, of);
-    fd = of ? open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    fd = of ? cpprof__spool_open(name) : -1;
     if (fd < 0)
         return false;
     p = map(-1);

@@ -17,6 +17,7 @@
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/runtime/proc.h"
+#include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/store/script_file.h"
 
@@ -79,7 +80,7 @@ cpprof__spool_control(const char *directory)
     int fd;
 
     snprintf(path, sizeof path, "%s/control", directory);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return NULL;
     p = mmap(NULL, CPPROF__SPOOL_CONTROL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
@@ -94,7 +95,7 @@ remove_if_empty(const char *path)
 {
     struct cpprof__spool_head head = {0};
     struct cpprof__ring ring = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = cpprof__spool_open(path);
     char store[PATH_MAX + 40];
     bool is_empty;
 
@@ -209,7 +210,8 @@ map_store(struct cpprof__spool *spool)
         return map_private_store(spool);
     snprintf(spool->store_path, sizeof spool->store_path, "%s/%d.%u.%u",
              spool->directory, (int)head->pid, head->image, spool->n_stores);
-    fd = open(spool->store_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    unlink(spool->store_path); /* of an image that was removed */
+    fd = open(spool->store_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return NULL;
     if (!cpprof__is_too_long(n) && !ftruncate(fd, (off_t)n))
@@ -347,5 +349,5 @@ cpprof__spool_is_of_command(const struct cpprof__spool *spool)
 bool
 cpprof__spool_is_stopped(const struct cpprof__spool *spool)
 {
-    return spool->control && load_acquire(spool->control) != 0;
+    return cpprof__control_is_stopped(spool->control);
 }

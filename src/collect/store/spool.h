@@ -7,8 +7,7 @@
  *     PID.IMAGE         head and ring
  *     PID.IMAGE.STORE   a store; the next one is begun when it is full
  *     scripts.NUMBER    places in scripts (collect/store/script_file.h)
- *     control           two words: 1 tells everybody to stop; the recorder's
- *                       pid
+ *     control           words of the recorder (signal/tables/mirror.h)
  *
  * IMAGE counts the execs of a pid, STORE the stores of an image, from 0.
  */
@@ -23,6 +22,8 @@
 #define CPPROF__SPOOL_MAGIC         "cpprofR1"
 #define CPPROF__SPOOL_RING_OFFSET   4096u
 #define CPPROF__SPOOL_CONTROL_BYTES 4096u
+/* Of DIRECTORY/NAME. */
+#define CPPROF__SPOOL_PATH_BYTES (PATH_MAX + 272)
 
 enum cpprof__spool_state {
     CPPROF__SPOOL_RUNNING = 1,
@@ -72,6 +73,17 @@ cpprof__map_file(int fd, size_t n_file, size_t n, int protection);
 /* The words of DIRECTORY/control, mapped, or NULL. */
 const uint32_t *
 cpprof__spool_control(const char *directory);
+
+/* The recorder's side: a file of a directory, for reading. -1: there is none,
+ * or none that a process made for us: it belongs to whom the directory belongs.
+ */
+int
+cpprof__spool_open(const char *path);
+
+/* Copy its first bytes; holes, and what is behind its end, stay what they are.
+ */
+void
+cpprof__spool_copy(int fd, void *to, size_t n_bytes);
 
 /* Words of a ring at that rate: room for what all processors can sample between
  * a few drains. */

@@ -318,9 +318,7 @@ cpprof__mirror_make(void)
 static bool
 is_stopped(void)
 {
-    const uint32_t *control = cpprof__mirror_plan.control;
-
-    return control && load_relaxed(control) != 0;
+    return cpprof__control_is_stopped(cpprof__mirror_plan.control);
 }
 
 static const struct cpprof__mirror_area *

@@ -22,6 +22,7 @@
 #include "arch/atomic.h"
 
 #include <limits.h>
+#include <linux/futex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -82,11 +83,24 @@ struct cpprof__mirror {
     uint64_t n_bytes; /* of the file */
     int32_t first_pid;
     uint64_t scripts;
-    const uint32_t *control; /* of the directory; != 0: stop. Or NULL */
+    const uint32_t *control; /* of the directory, or NULL */
     struct cpprof__mirror_area areas[CPPROF__MIRROR_AREAS];
     uint32_t n_areas;
 };
 extern struct cpprof__mirror cpprof__mirror_plan;
+
+/* The words of DIRECTORY/control: 1 tells everybody to stop; the recorder's
+ * pid; and that of a robust mutex, which the kernel marks when the recorder's
+ * thread ends. Safety: AS. */
+#define CPPROF__CONTROL_RECORDER 16
+
+static inline bool
+cpprof__control_is_stopped(const uint32_t *control)
+{
+    return control && (load_acquire(control) ||
+                       load_relaxed(control + CPPROF__CONTROL_RECORDER) &
+                           FUTEX_OWNER_DIED);
+}
 
 /* The n bytes at p, in one of the areas and aligned to 8, have changed. */
 void

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * DIRECTORY/control, by which a recorder tells processes that they are to stop,
+ * also when it has no time to say so. Its word is a robust mutex, which the
+ * thread that prepares the directory takes and keeps: whatever ends that
+ * thread, the kernel marks the word. Who has mapped the file sees the mark, and
+ * needs neither a descriptor nor a right for that.
+ *
+ * The directory may belong to somebody with fewer rights than ours: what is
+ * written to has no other name.
+ */
+#include "collect/recording/control.h"
+
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/signal/tables/mirror.h"
+#include "collect/store/spool.h"
+#include <cpprof/recording.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int
+open_control(const char *directory, int flags)
+{
+    char path[PATH_MAX + 16];
+    struct stat st;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/control", directory);
+    fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1))
+        return fd;
+    close(fd);
+    errno = EINVAL;
+    return -1;
+}
+
+static enum cpprof_status
+fail(const char *directory, struct cpprof_error *error)
+{
+    return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s/control: %s",
+                        directory, strerror(errno));
+}
+
+/* Its first word is the thread that has it: see cpprof__control_is_stopped().
+ */
+static int
+take(uint32_t *words)
+{
+    pthread_mutex_t *mutex = (void *)(words + CPPROF__CONTROL_RECORDER);
+    pthread_mutexattr_t robust;
+    int failed = pthread_mutexattr_init(&robust);
+
+    if (failed)
+        return failed;
+    failed = pthread_mutexattr_setpshared(&robust, PTHREAD_PROCESS_SHARED);
+    if (!failed)
+        failed = pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+    if (!failed)
+        failed = pthread_mutex_init(mutex, &robust);
+    if (!failed)
+        failed = pthread_mutex_lock(mutex);
+    pthread_mutexattr_destroy(&robust);
+    if (!failed && (load_relaxed(words + CPPROF__CONTROL_RECORDER) &
+                    FUTEX_TID_MASK) != (uint32_t)syscall(SYS_gettid))
+        failed = ENOTSUP;
+    return failed;
+}
+
+/* The mapping stays as long as the thread does. */
+enum cpprof_status
+cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
+{
+    const size_t n = CPPROF__SPOOL_CONTROL_BYTES;
+    enum cpprof_status status = CPPROF_OK;
+    uint32_t *words = MAP_FAILED;
+    int fd;
+
+    CPPROF__NEED(error, directory);
+    fd = open_control(directory, O_RDWR | O_CREAT | O_EXCL);
+    if (fd >= 0 && !posix_fallocate(fd, 0, (off_t)n))
+        words = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (words == MAP_FAILED)
+        status = fail(directory, error);
+    if (fd >= 0)
+        close(fd);
+    if (status != CPPROF_OK)
+        return status;
+    store_relaxed(words + 1, (uint32_t)getpid());
+    errno = take(words);
+    if (!errno)
+        return CPPROF_OK;
+    status = fail(directory, error);
+    munmap(words, n);
+    return status;
+}
+
+enum cpprof_status
+cpprof_recording_stop(const char *directory, struct cpprof_error *error)
+{
+    const uint32_t stop = 1;
+    bool is_written;
+    int fd;
+
+    CPPROF__NEED(error, directory);
+    fd = open_control(directory, O_WRONLY);
+    if (fd < 0)
+        return fail(directory, error);
+    errno = EIO;
+    is_written = pwrite(fd, &stop, sizeof stop, 0) == sizeof stop;
+    close(fd);
+    return is_written ? CPPROF_OK : fail(directory, error);
+}
+
+bool
+cpprof__control_is_set(const char *directory)
+{
+    int fd = open_control(directory, O_RDONLY);
+    uint32_t stop = 0;
+
+    if (fd < 0)
+        return false;
+    if (read(fd, &stop, sizeof stop) != sizeof stop)
+        stop = 0;
+    close(fd);
+    return stop != 0;
+}

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Root attaches to processes of others, who may not turn that against it; and
+nobody keeps a process profiled, or root waiting. What needs root is skipped for
+others.
+
+    attach_rights.py CPPROF       TAP
+"""
+import glob
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+import tap
+
+cpprof = os.path.realpath(sys.argv[1])
+t = tap.Tap()
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+BUSY = """
+import os, signal, sys
+def become(*_):
+    os.setgid(65534)
+    os.setuid(65534)
+    print("became", flush=True)
+signal.signal(signal.SIGUSR1, become)
+print("ready", flush=True)
+while True:
+    sum(range(1000))
+"""
+
+# What a process can do with the folder that it records into.
+HOSTILE = """
+import glob, os, sys, time
+secret = sys.argv[1]
+print("ready", flush=True)
+folders = []
+while not folders:
+    folders = [f for f in glob.glob("run/cpprof-*")
+               if os.stat(f).st_uid == os.getuid()]
+os.chdir(folders[0])
+while not glob.glob("*.0.0"):
+    pass
+for name, make in (("7.0", lambda n: os.symlink(secret, n)),
+                   ("7.0.tables", lambda n: os.symlink(secret, n)),
+                   ("8.0", os.mkfifo), ("8.0.tables", os.mkfifo),
+                   ("9.0", os.mkdir), ("deep", os.mkdir),
+                   ("deep/er", os.mkdir)):
+    make(name)
+with open("6.0", "w") as f:
+    f.truncate(1 << 40)
+os.unlink("control")
+os.symlink(secret, "control")
+sizes = {}
+print("done", flush=True)
+while True:
+    for name in glob.glob("[0-9]*.0") + glob.glob("[0-9]*.0.0"):
+        try:
+            size = sizes.setdefault(name, os.stat(name).st_size)
+            if os.path.isfile(name) and not os.path.islink(name):
+                os.truncate(name, 0)
+                os.truncate(name, size)
+        except OSError:
+            pass
+"""
+
+
+class Process:
+    def __init__(self, text, *args, **rights):
+        self.process = subprocess.Popen([sys.executable, "-c", text] +
+                                        list(args), stdout=subprocess.PIPE,
+                                        text=True, **rights)
+        self.pid = self.process.pid
+        self.next_line()
+
+    def next_line(self):
+        return self.process.stdout.readline()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def start_record(pid, *words):
+    return subprocess.Popen([cpprof, "record", "-p", str(pid)] + list(words),
+                            stderr=subprocess.PIPE, text=True)
+
+
+def record(pid, *words):
+    p = start_record(pid, *words)
+    return p, p.communicate(timeout=120)[1]
+
+
+def n_threads(pid):
+    return len(os.listdir("/proc/%d/task" % pid))
+
+
+def wait_until(is_true, seconds=30):
+    end = time.monotonic() + seconds
+    while not is_true() and time.monotonic() < end:
+        time.sleep(0.1)
+    return is_true()
+
+
+def folders():
+    return set(glob.glob("run/cpprof-*"))
+
+
+def another_user_is_recorded():
+    before = folders()
+    with Process(BUSY, **NOBODY) as h:
+        p = start_record(h.pid, "-duration", "2", "-o", "a.pb.gz")
+        wait_until(lambda: n_threads(h.pid) > 1)
+        t.same("the folder is that user's alone",
+               [(os.stat(f).st_uid, os.stat(f).st_mode & 0o7777)
+                for f in folders() - before], [(65534, 0o700)])
+        words = p.communicate(timeout=120)[1]
+        t.same("another user's process is recorded", p.returncode, 0)
+        t.matches("and has samples", r"[1-9]\d* samples", words)
+    t.same("no folder is left", folders() - before, set())
+
+
+def a_hostile_user_gains_nothing():
+    before = folders()
+    secret = os.path.realpath("secret")
+    with open(secret, "w", encoding="ascii") as f:
+        f.write("unchanged")
+    os.chmod(secret, 0o666)
+    with Process(BUSY, **NOBODY) as h, Process(HOSTILE, secret, **NOBODY) as x:
+        p = start_record(h.pid, "-duration", "3", "-o", "b.pb.gz")
+        t.same("a hostile user reaches the folder", x.next_line(), "done\n")
+        words = p.communicate(timeout=120)[1]
+        t.ok("the recorder is not killed by it", p.returncode in (0, 2),
+             p.returncode, words)
+        t.same("nor are profiles made of what is there", glob.glob("b.*.*.pb.gz"),
+               [])
+    with open(secret, encoding="ascii") as f:
+        t.same("and writes nothing through links", f.read(), "unchanged")
+
+
+def one_that_becomes_another_is_left():
+    with Process(BUSY) as h:
+        before = n_threads(h.pid)
+        p = start_record(h.pid, "-t", "cpu,heap", "-o", "c.pb.gz")
+        p.stderr.readline()
+        os.kill(h.pid, signal.SIGUSR1)
+        t.same("a process that is recorded becomes another user",
+               h.next_line(), "became\n")
+        time.sleep(0.5)
+        t.ok("it is recorded", n_threads(h.pid) > before)
+        p.kill()
+        p.communicate()
+        t.ok("it is profiled no more when its recorder was killed",
+             wait_until(lambda: n_threads(h.pid) == before), n_threads(h.pid))
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for name in ("LD_PRELOAD", "CPPROF"):
+        os.environ.pop(name, None)
+    if os.getuid():
+        t.skip("attach as root", "for root")
+        return t.end()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        os.chdir(folder)
+        os.mkdir("run", 0o755)
+        os.environ["XDG_RUNTIME_DIR"] = os.path.join(folder, "run")
+        another_user_is_recorded()
+        a_hostile_user_gains_nothing()
+        one_that_becomes_another_is_left()
+        os.chdir("/")
+    return t.end()
+
+
+sys.exit(main())
