@@ -342,7 +342,50 @@ static const uint8_t aranges[] = {
 static uint64_t
 needed(const uint8_t *bytes, size_t n, uint64_t at)
 {
-    return cpprof__needed_bytes(bytes, n, &(struct cpprof__wanted){&at, 1});
+    struct cpprof__needed found = {0};
+    uint64_t n_bytes = UINT64_MAX;
+
+    if (cpprof__needed_find(bytes, n, &(struct cpprof__wanted){&at, 1}, &found))
+        n_bytes = found.n_bytes;
+    cpprof__needed_free(&found);
+    return n_bytes;
+}
+
+static void
+units_of_expected_addresses_are_needed_and_no_others(void **state)
+{
+    uint64_t at[] = {0x10000, 0x1000f, 0x20008};
+    struct cpprof__needed found = {0};
+
+    assert_true(cpprof__needed_find(aranges, sizeof aranges,
+                                    &(struct cpprof__wanted){at, 3}, &found));
+    assert_int_equal(found.n_bytes, 0x300);
+    assert_int_equal(found.units.n, 2);
+    assert_true(cpprof__needed_has(&found, 0));
+    assert_true(cpprof__needed_has(&found, 0x100));
+    assert_false(cpprof__needed_has(&found, 0x80));
+    assert_false(cpprof__needed_has(&found, 0x300));
+    cpprof__needed_free(&found);
+    assert_true(cpprof__needed_find(
+        aranges, sizeof aranges, &(struct cpprof__wanted){at + 2, 1}, &found));
+    assert_false(cpprof__needed_has(&found, 0));
+    cpprof__needed_free(&found);
+}
+
+/* The whole is not unpacked twice, first a part for the first table. */
+static void
+table_of_the_last_expected_unit_is_unpacked_with_the_first(void **state)
+{
+    struct cpprof__elf_file elf = {NULL};
+    struct cpprof__late_lines *lines = &elf.late_lines;
+    uint64_t all;
+
+    assert_true(cpprof__elf_open(&elf, "lines.so", "", CPPROF__ELF_DWARF));
+    all = lines->packed.n_unpacked;
+    lines->expected = all / 2;
+    cpprof__lines_need(lines, 0);
+    assert_in_range(lines->n, all / 2, all * 3 / 4);
+    cpprof__elf_close(&elf);
 }
 
 static void
@@ -388,6 +431,9 @@ main(void)
         cmocka_unit_test(unit_that_refers_to_others_is_read_with_all_of_them),
         cmocka_unit_test(inlined_function_of_a_part_is_named),
         cmocka_unit_test(unit_is_needed_up_to_the_next_one),
+        cmocka_unit_test(units_of_expected_addresses_are_needed_and_no_others),
+        cmocka_unit_test(
+            table_of_the_last_expected_unit_is_unpacked_with_the_first),
         cmocka_unit_test(broken_section_needs_all),
     };
 

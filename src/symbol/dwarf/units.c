@@ -52,15 +52,24 @@ unpack_lines(struct cpprof__units *units, uint64_t offset)
         (struct cpprof__bytes){units->late_lines.bytes, units->late_lines.n};
 }
 
+/* Where the table of lines of a unit is. */
+static bool
+lines_offset(Dwarf_Die *die, Dwarf_Word *offset)
+{
+    Dwarf_Attribute attribute;
+
+    return dwarf_formudata(dwarf_attr(die, DW_AT_stmt_list, &attribute),
+                           offset) == 0;
+}
+
 static void
 read_lines(struct cpprof__units *units, Dwarf_Die *die,
            const struct cpprof__ranges *code, struct cpprof__lines *lines)
 {
-    Dwarf_Attribute attribute;
     Dwarf_Word offset;
 
     lines->wants_discriminators = units->wants_discriminators;
-    if (dwarf_formudata(dwarf_attr(die, DW_AT_stmt_list, &attribute), &offset))
+    if (!lines_offset(die, &offset))
         return;
     unpack_lines(units, offset);
     cpprof__lines_read(lines, &units->sections, offset, code);
@@ -135,6 +144,36 @@ open_sections(struct cpprof__line_sections *sections,
     sections->str = section_bytes(file, ".debug_str", ".zdebug_str");
 }
 
+/* To read what each unit covers takes as long as to unpack half of them. */
+static bool
+is_asked_for(const struct cpprof__units *units,
+             const struct cpprof__elf_file *file, Dwarf_Die *die)
+{
+    return !file->is_partial || !units->has_inlines ||
+           cpprof__needed_has(&file->needed,
+                              dwarf_dieoffset(die) - dwarf_cuoffset(die));
+}
+
+/* Of a part of all units the last one is needed, and its lines with it. */
+static void
+expect_lines(struct cpprof__units *units, const struct cpprof__elf_file *file)
+{
+    Dwarf_Off last, next;
+    Dwarf_Word offset;
+    Dwarf_Die die;
+    size_t n_head;
+
+    if (!file->is_partial || !file->needed.units.n)
+        return;
+    last = file->needed.units.at[file->needed.units.n - 1];
+    if (!dwarf_next_unit(file->dwarf, last, &next, &n_head, NULL, NULL, NULL,
+                         NULL, NULL, NULL) &&
+        dwarf_offdie(file->dwarf, last + n_head, &die) &&
+        lines_offset(&die, &offset) &&
+        offset < units->late_lines.packed.n_unpacked)
+        units->late_lines.expected = offset;
+}
+
 void
 cpprof__units_open(struct cpprof__units *units,
                    const struct cpprof__elf_file *file,
@@ -148,9 +187,11 @@ cpprof__units_open(struct cpprof__units *units,
 
     open_sections(&units->sections, file);
     units->late_lines = file->late_lines;
+    expect_lines(units, file);
     while (!(failed = dwarf_get_units(file->dwarf, unit, &unit, &version, &type,
                                       &die, NULL)))
-        if (type == DW_UT_compile || type == DW_UT_skeleton)
+        if ((type == DW_UT_compile || type == DW_UT_skeleton) &&
+            is_asked_for(units, file, &die))
             add_unit(units, &die, version, code);
     units->is_cut = failed < 0;
     if (!cpprof__ranges_seal(&units->ranges))

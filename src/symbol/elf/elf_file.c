@@ -80,6 +80,7 @@ cpprof__elf_close(struct cpprof__elf_file *file)
     for (i = 0; i < file->n_unpacked; i++)
         free(file->unpacked[i]);
     free(file->unpacked);
+    cpprof__needed_free(&file->needed);
     free(file->copy);
     free(file->path);
     memset(file, 0, sizeof *file);
@@ -248,7 +249,7 @@ put_off(struct cpprof__elf_file *file, Elf_Scn *section, GElf_Shdr *header)
 /* How much of .debug_info the wanted addresses need, which is asked where there
  * is much of it and units refer to no other section of units. */
 static uint64_t
-needed_info(const struct cpprof__elf_file *file,
+needed_info(struct cpprof__elf_file *file,
             struct libdeflate_decompressor *reader)
 {
     struct cpprof__packed info, packed;
@@ -266,8 +267,10 @@ needed_info(const struct cpprof__elf_file *file,
     section = cpprof__elf_section(file, ".debug_aranges", &header);
     if (section && cpprof__is_packed(file->elf, section, &packed) &&
         packed.n_unpacked <= info.n_unpacked &&
-        cpprof__unpack(reader, &packed, packed.n_unpacked, &bytes) && bytes)
-        n = cpprof__needed_bytes(bytes, packed.n_unpacked, file->wanted);
+        cpprof__unpack(reader, &packed, packed.n_unpacked, &bytes) && bytes &&
+        cpprof__needed_find(bytes, packed.n_unpacked, file->wanted,
+                            &file->needed))
+        n = file->needed.n_bytes;
     free(bytes);
     return n;
 }

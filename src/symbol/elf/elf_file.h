@@ -46,7 +46,8 @@ struct cpprof__elf_file {
     } state;
     /* Given before it is opened: what will be asked for; NULL: anything. */
     const struct cpprof__wanted *wanted;
-    bool is_partial; /* .debug_info ends with the last unit of these */
+    struct cpprof__needed needed; /* the units of these */
+    bool is_partial;              /* .debug_info ends with the last of them */
     char build_id[CPPROF_BUILD_ID_MAX]; /* "": has none */
 };
 

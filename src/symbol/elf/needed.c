@@ -17,9 +17,9 @@
 /* A walk over all sets. */
 struct walk {
     const struct cpprof__wanted *wanted;
-    bool *is_known;   /* of each wanted address */
-    uint64_t largest; /* offset of a unit that is needed */
-    uint64_t end;     /* the next offset behind it; UINT64_MAX: none */
+    struct cpprof__needed *needed;
+    bool *is_known; /* of each wanted address */
+    bool has_room;  /* for all units that are needed */
 };
 
 /* The head of a set; the reader then stands at the first range. False: not one
@@ -68,39 +68,47 @@ first_from(const struct cpprof__wanted *wanted, uint64_t at)
     return low;
 }
 
-static void
-add_range(struct walk *walk, uint64_t unit, uint64_t start, uint64_t n)
+/* Does a wanted address lie in the n bytes from start on? */
+static bool
+note_range(struct walk *walk, uint64_t start, uint64_t n)
 {
     const struct cpprof__wanted *wanted = walk->wanted;
-    size_t i;
+    size_t first = first_from(wanted, start), i;
 
-    for (i = first_from(wanted, start);
-         i < wanted->n && wanted->at[i] - start < n; i++) {
+    for (i = first; i < wanted->n && wanted->at[i] - start < n; i++)
         walk->is_known[i] = true;
-        if (unit > walk->largest)
-            walk->largest = unit;
-    }
+    return i > first;
 }
 
 static void
 note_ranges(struct walk *walk, struct cpprof__reader *set, uint64_t unit,
             uint8_t address_bytes)
 {
+    bool is_needed = false;
+
     while (cpprof__reader_left(set) >= 2u * address_bytes) {
         bool is_8 = address_bytes == 8;
         uint64_t start = is_8 ? cpprof__read_u64(set) : cpprof__read_u32(set);
         uint64_t n = is_8 ? cpprof__read_u64(set) : cpprof__read_u32(set);
 
-        add_range(walk, unit, start, n);
+        is_needed |= note_range(walk, start, n);
     }
+    if (!is_needed)
+        return;
+    walk->has_room &= CPPROF__BOUNDED_ROOM(&walk->needed->units);
+    if (walk->has_room)
+        walk->needed->units.at[walk->needed->units.n++] = unit;
 }
 
+/* The end of the last unit is where the next one begins. */
 static void
 note_end(struct walk *walk, struct cpprof__reader *set, uint64_t unit,
          uint8_t address_bytes)
 {
-    if (unit > walk->largest && unit < walk->end)
-        walk->end = unit;
+    struct cpprof__needed *needed = walk->needed;
+
+    if (unit > needed->units.at[needed->units.n - 1] && unit < needed->n_bytes)
+        needed->n_bytes = unit;
 }
 
 static bool
@@ -120,20 +128,48 @@ each_set(struct walk *walk, const void *aranges, size_t n,
     return true;
 }
 
-uint64_t
-cpprof__needed_bytes(const void *aranges, size_t n,
-                     const struct cpprof__wanted *wanted)
+static int
+by_offset(const void *a, const void *b)
 {
-    struct walk walk = {.wanted = wanted,
-                        .is_known =
-                            calloc(wanted->n + 1, sizeof *walk.is_known),
-                        .end = UINT64_MAX};
-    bool is_whole = true;
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-    if (walk.is_known && wanted->n &&
-        each_set(&walk, aranges, n, note_ranges) &&
-        !memchr(walk.is_known, false, wanted->n))
-        is_whole = !each_set(&walk, aranges, n, note_end);
+    return (x > y) - (x < y);
+}
+
+bool
+cpprof__needed_find(const void *aranges, size_t n,
+                    const struct cpprof__wanted *wanted,
+                    struct cpprof__needed *needed)
+{
+    struct walk walk = {wanted, needed,
+                        calloc(wanted->n + 1, sizeof *walk.is_known), true};
+    bool is_found = walk.is_known && wanted->n &&
+                    each_set(&walk, aranges, n, note_ranges) && walk.has_room &&
+                    !memchr(walk.is_known, false, wanted->n);
+
     free(walk.is_known);
-    return is_whole ? UINT64_MAX : walk.end;
+    if (is_found) {
+        qsort(needed->units.at, needed->units.n, sizeof *needed->units.at,
+              by_offset);
+        needed->n_bytes = UINT64_MAX;
+        is_found = each_set(&walk, aranges, n, note_end) &&
+                   needed->n_bytes != UINT64_MAX;
+    }
+    if (!is_found)
+        cpprof__needed_free(needed);
+    return is_found;
+}
+
+bool
+cpprof__needed_has(const struct cpprof__needed *needed, uint64_t unit)
+{
+    return !needed->units.n || bsearch(&unit, needed->units.at, needed->units.n,
+                                       sizeof *needed->units.at, by_offset);
+}
+
+void
+cpprof__needed_free(struct cpprof__needed *needed)
+{
+    CPPROF__ARRAY_FREE(&needed->units);
+    needed->n_bytes = 0;
 }

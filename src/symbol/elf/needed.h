@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much of .debug_info has to be unpacked to answer for some addresses: up
- * to the end of the last unit that one of them lies in.
+ * Which units answer for some addresses, and so how much of .debug_info has to
+ * be unpacked: up to the end of the last of them.
  */
 #ifndef SYMBOL_NEEDED_H
 #define SYMBOL_NEEDED_H
+
+#include "symbol/elf/array.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,10 +18,24 @@ struct cpprof__wanted {
     size_t n;
 };
 
-/* The number of bytes, as .debug_aranges, of n bytes, tells it; UINT64_MAX:
- * all, or it does not know one of the addresses. */
-uint64_t
-cpprof__needed_bytes(const void *aranges, size_t n,
-                     const struct cpprof__wanted *wanted);
+/* The units that they lie in. Zero bytes: any. */
+struct cpprof__needed {
+    uint64_t n_bytes;              /* of .debug_info */
+    CPPROF__ARRAY(uint64_t) units; /* where they begin in it, sorted */
+};
+
+/* As .debug_aranges, of n bytes, tells it. False: all are, or it does not know
+ * one of the addresses; or there is no memory. */
+bool
+cpprof__needed_find(const void *aranges, size_t n,
+                    const struct cpprof__wanted *wanted,
+                    struct cpprof__needed *needed);
+
+/* Is the unit that begins there one of them? */
+bool
+cpprof__needed_has(const struct cpprof__needed *needed, uint64_t unit);
+
+void
+cpprof__needed_free(struct cpprof__needed *needed);
 
 #endif

@@ -116,7 +116,9 @@ cpprof__lines_need(struct cpprof__late_lines *lines, uint64_t offset)
     if (offset >= all || lines->n == all || has_table(lines, offset))
         return;
     if (is_first)
-        unpack_first(lines, offset + TABLE_BYTES);
+        unpack_first(lines,
+                     (offset > lines->expected ? offset : lines->expected) +
+                         TABLE_BYTES);
     if (!has_table(lines, offset))
         unpack_first(lines, all);
 }

@@ -44,8 +44,9 @@ cpprof__unpack(struct libdeflate_decompressor *reader,
  * bytes: none. */
 struct cpprof__late_lines {
     struct cpprof__packed packed;
-    void *bytes; /* room for all of it; the file's */
-    uint64_t n;  /* that are unpacked */
+    void *bytes;       /* room for all of it; the file's */
+    uint64_t n;        /* that are unpacked */
+    uint64_t expected; /* offset of a table that will be asked for, too */
 };
 
 /* Unpack the table at offset with what is before it. Where that cannot be, n
