@@ -4,9 +4,10 @@
  *
  * Two lookups: the compilation unit, in an index of the ranges of all units,
  * made when the image is opened (of those that are needed where .debug_aranges
- * told them and only a part is unpacked; clang does not write it); and the function, in an index of its unit, made when the first
- * address of the unit is asked for. The inlined calls of a function are
- * indexed when its first address is asked for.
+ * told them and only a part is unpacked; clang does not write it); and the
+ * function, in an index of its unit, made when the first address of the unit is
+ * asked for. The inlined calls of a function are indexed when its first address
+ * is asked for.
  */
 #ifndef SYMBOL_UNITS_H
 #define SYMBOL_UNITS_H
