@@ -30,7 +30,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, HERE)
 sys.path.insert(1, os.path.join(HERE, "..", "tests", "e2e"))
-from browser import Browser  # noqa: E402
+from browser import Browser, find_browser  # noqa: E402
 from data import go_pprof, make_profiles  # noqa: E402
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -63,6 +63,17 @@ class Server:
                 if self.process.poll() is not None:
                     raise
             time.sleep(0.01)
+
+    def listens(self):
+        """Seconds from its start until it does."""
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return time.monotonic() - self.begin
+            except OSError:
+                if self.process.poll() is not None:
+                    raise
+            time.sleep(0.001)
 
     def cpu(self):
         with open("/proc/%d/stat" % self.process.pid) as file:
@@ -112,37 +123,63 @@ def cpu_below(pid):
     return sum(ticks.get(p, 0) for p in found) / TICK
 
 
+# In each page before its own script: when the first frame with a picture was
+# drawn, in milliseconds since 1970.
+DRAWN = """(() => {
+    const look = () => requestAnimationFrame(IS_THERE ? () => {
+        window.drawn = performance.timeOrigin + performance.now();
+    } : look);
+    look();
+})()"""
+
+
+def time_picture(browser, is_there, url_of):
+    """Seconds until there is a picture in a new tab, from when url_of() begins to
+    run, which tells its address; None if none comes."""
+    browser.before = DRAWN.replace("IS_THERE", is_there)
+    browser.open_tab()
+    begin = time.time()
+    browser.ask("Page.navigate", url=url_of())
+    return browser.wait("window.drawn", 60) and \
+        browser.tell("window.drawn") / 1000 - begin
+
+
 def first_picture(words, page, is_there):
-    """Seconds from the start of the server to a picture, and for a tab with an
-    empty page; then the same of Chromium's CPU time."""
-    chromium = shutil.which("chromium")
+    """Seconds from the start of the command until it listens, until there is a
+    picture, and for a tab with an empty page; then Chromium's CPU time for the
+    last two."""
+    chromium = find_browser()
     if not chromium:
-        return [None] * 4
+        return [None] * 5
     home = tempfile.mkdtemp()
     browser = Browser(chromium, home)
-    warm = os.path.join(home, "warm.html")
-    with open(warm, "w", encoding="ascii") as file:
+    empty = os.path.join(home, "empty.html")
+    with open(empty, "w", encoding="ascii") as file:
         file.write("<!doctype html><canvas></canvas>")
-    browser.open(warm)  # or its own start is measured, too
-    time.sleep(1)
-    begin, cpu = time.monotonic(), cpu_below(browser.process.pid)
-    browser.open(warm)
-    browser.wait("!!document.querySelector('canvas')", 60)
-    empty = time.monotonic() - begin
-    time.sleep(0.5)
-    empty_cpu = cpu_below(browser.process.pid) - cpu
-    server = Server(words)
-    cpu += empty_cpu
+    has_canvas = "document.querySelector('canvas')"
+    servers, listening = [], []
+
+    def serve():
+        servers.append(Server(words))
+        listening.append(servers[0].listens())
+        return servers[0].url + page
+
     try:
-        server.get(page)
-        browser.open(server.url + page)
-        seconds = browser.wait(is_there, 60) and \
-            time.monotonic() - server.begin
-        time.sleep(0.5)
-        return [seconds or None, empty,
-                cpu_below(browser.process.pid) - cpu, empty_cpu]
+        # Or Chromium's own start is measured, too.
+        time_picture(browser, has_canvas, lambda: "file://" + empty)
+        time.sleep(1)
+        cpu = [cpu_below(browser.process.pid)]
+        seconds = []
+        for work in ((has_canvas, lambda: "file://" + empty),
+                     (is_there, serve)):
+            seconds.append(time_picture(browser, *work))
+            time.sleep(0.5)
+            cpu.append(cpu_below(browser.process.pid))
+        return [listening[0], seconds[1], seconds[0], cpu[2] - cpu[1],
+                cpu[1] - cpu[0]]
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         browser.close()
         shutil.rmtree(home, ignore_errors=True)
 
@@ -150,7 +187,7 @@ def first_picture(words, page, is_there):
 def speedscope(folder, path):
     """Seconds until speedscope has drawn a file, which it gets as its command
     gives it: as a script."""
-    chromium = shutil.which("chromium")
+    chromium = find_browser()
     if not chromium:
         return None
     home = tempfile.mkdtemp()
@@ -199,7 +236,7 @@ DRAW = """(() => {
 
 
 def drawing(words):
-    chromium = shutil.which("chromium")
+    chromium = find_browser()
     if not chromium:
         return
     home = tempfile.mkdtemp()
@@ -242,14 +279,14 @@ def row(label, words, page, rest, rounds, is_there):
     runs = [visit(words, page, rest) for _ in range(rounds)]
     middle = [statistics.median(run[i] for run in runs)
               for i in range(len(runs[0]))]
-    pictures = [[None] * 4]
+    pictures = [[None] * 5]
     if middle[0] < LARGEST_IN_BROWSER / 1e6:
         pictures = [first_picture(words, page[0], is_there)
                     for _ in range(rounds)]
     seconds = [statistics.median(p[i] for p in pictures)
-               if all(p[i] for p in pictures) else None for i in range(4)]
-    print("%-20s %8.2f %8.2f %8.0f %8s %8s %8s %8s %s" % (
-        label, *middle[:3], *("%.2f" % s if s else "-" for s in seconds),
+               if all(p[i] for p in pictures) else None for i in range(5)]
+    print("%-20s %8.2f %8.2f %8.0f %8s %8s %8s %8s %8s %s" % (
+        label, *middle[:3], *("%.3f" % s if s else "-" for s in seconds),
         " ".join("%8.3f" % v for v in middle[3:])), flush=True)
 
 
@@ -258,9 +295,9 @@ def main():
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     paths = make_profiles(maker, os.path.join(build, "bench-data"), {
         name: ["--preset", name] for name in ("small", "medium", "large")})
-    print("%-20s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s" % (
-        "", "MB sent", "CPU s", "peak MB", "picture", "empty", "its CPU", "empty", "top", "filter",
-        "enlarge", "again"))
+    print("%-20s" % "" + " ".join("%8s" % word for word in (
+        "MB sent", "CPU s", "peak MB", "listens", "picture", "empty",
+        "its CPU", "empty", "top", "filter", "enlarge", "again")))
     for name, path in paths.items():
         ours = [os.path.join(build, "cpprof"), "-http=localhost:PORT",
                 "-no_browser", "-symbolize=none", path]
@@ -270,7 +307,8 @@ def main():
             "api/profile?gz=t", "api/boxes?gz=t&w=1900"],
             ["api/table?max=50000&gz=t", "api/boxes?w=1900&gz=t&i=util",
              deep, deep], rounds,
-            "window.cpprof && cpprof.shown().length > 1")
+            "typeof view === 'object' && view && view.flame && "
+            "view.flame.rects.length > 1")
         if name != "large":
             drawing(ours)
         if os.environ.get("SPEEDSCOPE") and name != "large":
@@ -285,9 +323,10 @@ def main():
                 ["top", "flamegraph?i=util"], max(rounds // 3, 1),
                 "document.querySelectorAll('#flame-chart *, #stack-chart *, "
                 "svg *').length > 1")
-    print("picture: seconds from the start of the server to boxes in Chromium, "
-          "which\nruns already; its CPU: Chromium's; empty: of a tab with an empty page;\nthe "
-          "last columns: CPU seconds of the server for one more view")
+    print("listens, picture: seconds from the start of the command until it "
+          "listens, and\nto boxes in a new tab of Chromium, which runs already; its "
+          "CPU: Chromium's;\nempty: of a tab with an empty page; the last "
+          "columns: CPU seconds of the\nserver for one more view")
 
 
 if __name__ == "__main__":

@@ -200,7 +200,7 @@ class Flame {
       if (this.menu(event)) event.preventDefault();
     });
     this.touch(e);
-    this.watcher = new ResizeObserver(() => this.draw());
+    this.watcher = new ResizeObserver(() => { if (!this.covers()) this.draw(); });
     this.watcher.observe(e);
   }
   menu(event) {
@@ -332,8 +332,7 @@ class Flame {
     this.tall.style.height = this.full + 'px';
     const width = e.clientWidth, height = e.clientHeight;
     if (this.laid !== width) this.layout(width); // a bar to scroll has come
-    if (this.canvas.width !== Math.round(width * scale) ||
-        this.canvas.height !== Math.round(height * scale)) {
+    if (!this.covers()) {
       this.canvas.width = Math.round(width * scale);
       this.canvas.height = Math.round(height * scale);
       this.canvas.style.width = width + 'px';
@@ -341,6 +340,12 @@ class Flame {
     }
     // A chart that grows upwards stands on the ground.
     this.shift = this.options.flip ? Math.max(height - this.full, 0) : 0;
+  }
+  // Has the canvas the size of what is seen?
+  covers() {
+    const e = this.element, scale = window.devicePixelRatio || 1;
+    return this.canvas.width === Math.round(e.clientWidth * scale) &&
+      this.canvas.height === Math.round(e.clientHeight * scale);
   }
   // What depends on light and dark only.
   look(c, scale) {

@@ -76,9 +76,8 @@ class Browser:
                     raise RuntimeError("%s: %s" % (method, answer["error"]))
                 return answer["result"]
 
-    def open(self, path):
-        """A file, or an http address."""
-        url = path if path.startswith("http:") else "file://" + path
+    def open_tab(self):
+        """A new one, without a page."""
         self.session = None
         target = self.ask("Target.createTarget", url="about:blank")
         self.session = self.ask("Target.attachToTarget", flatten=True,
@@ -89,6 +88,11 @@ class Browser:
         if self.before:
             self.ask("Page.addScriptToEvaluateOnNewDocument",
                      source=self.before)
+
+    def open(self, path):
+        """A file, or an http address, in a new tab."""
+        url = path if path.startswith("http:") else "file://" + path
+        self.open_tab()
         self.ask("Page.navigate", url=url)
         end = time.time() + PATIENCE
         while self.tell("document.readyState + location.protocol") != \

@@ -391,7 +391,7 @@ def test_types(b, folder):
     offered = "[...document.querySelectorAll('#names option')].map(o => o.value)"
     tap.ok("labels and their values are completed", b.wait(
         offered + ".includes('ignore=x tagfocus=phase=^%s$')" % b.tell(
-            "document.querySelector('.tags td').textContent"), 5),
+            "document.querySelector('.tags td').textContent")),
         b.tell(offered))
     b.tell("search.value = ''")
     b.tell("document.querySelector('.tags td button').click()")

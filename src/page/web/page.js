@@ -106,9 +106,9 @@ function applySearch() {
   const e = expression();
   let found = null;
   for (const part of [...charts(), ...(view && view.search ? [view] : [])]) {
-    const more = part.search(e);
+    const changes = e || part.hits, more = part.search(e);
     found = found || more;
-    if (part.draw) part.draw();
+    if (changes && part.draw) part.draw();
   }
   const p = view && view.flame ? view.flame.print : view && view.print;
   $('found').textContent = !found ? noted : found.n + (found.sum === undefined || !p ?
@@ -591,12 +591,22 @@ $('title').onkeydown = event => { if (event.key === 'Enter') about(); };
 $('copy').onclick = () => copy($('words').textContent);
 addEventListener('popstate', () => { readAddress(); render(); });
 
+// What every page needs, and what most people open first, which render() waits
+// for. A profile that is still being read has neither.
+function askFirst() {
+  if (state.view === 'flamegraph' && !param('p'))
+    ask('boxes', chartAt({inv: param('inv')}), 'view').catch(() => {});
+  const profile = ask('profile', {}, 'profile');
+  profile.catch(() => {});
+  return profile;
+}
 async function begin() {
   let saved = null;
   try { saved = localStorage.getItem('cpprof-theme'); } catch (e) { /* none */ }
   theme(saved || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' :
     'light'));
   readAddress();
+  askFirst();
   try {
     for (let pause = 10;; pause = Math.min(2 * pause, 40)) {
       state.start = await (await get('api/status', 'status')).json();
@@ -608,10 +618,7 @@ async function begin() {
         ' ' + state.start.seconds + ' s' : '')));
       await new Promise(done => setTimeout(done, pause));
     }
-    // What most people open first is asked for at once; render() waits for it.
-    if (state.view === 'flamegraph' && !param('p'))
-      ask('boxes', chartAt({inv: param('inv')}), 'view').catch(() => {});
-    state.profile = await ask('profile', {}, 'profile');
+    state.profile = await askFirst();
   } catch (e) {
     put(note(e instanceof Refused ? e.message : 'cpprof has ended; its terminal ' +
       'tells why.', true));
