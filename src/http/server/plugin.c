@@ -109,6 +109,7 @@ make_server(const struct cpprof_http_options *options,
     s->options = *options;
     set_defaults(&s->options);
     s->max_workers = s->options.max_captures + CPPROF__OTHERS;
+    s->pool = host->is_private ? CPPROF__PAGE_POOL : CPPROF__POOL;
     s->connections = calloc(s->options.max_connections, sizeof *s->connections);
     s->fds =
         calloc(s->options.max_connections + CPPROF__HTTP_OWN, sizeof *s->fds);

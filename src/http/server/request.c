@@ -210,15 +210,16 @@ find_fault(struct cpprof__http_request *r, const char *version,
            struct headers *h, const char **why)
 {
     const union MHD_ConnectionInfo *size;
+    size_t most = r->server->pool / 3;
 
     r->has_version_0 = !strcmp(version, "HTTP/1.0");
     MHD_get_connection_values_n(r->connection->mhd, MHD_HEADER_KIND,
                                 note_header, h);
     size = MHD_get_connection_info(r->connection->mhd,
                                    MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    if (strlen(r->text) > CPPROF__HEAD_MAX)
+    if (strlen(r->text) > most)
         return 414;
-    if (size && size->header_size > CPPROF__HEAD_MAX)
+    if (size && size->header_size > most)
         return 431;
     *why = "a header that is there twice";
     if (h->are_doubtful)

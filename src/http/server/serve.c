@@ -148,8 +148,7 @@ cpprof__http_daemon(struct cpprof__http_server *s)
         MHD_OPTION_URI_LOG_CALLBACK, on_target, s, MHD_OPTION_UNESCAPE_CALLBACK,
         leave_as_it_is, s, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)s->options.max_connections + 1,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CPPROF__POOL,
-        MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->pool, MHD_OPTION_END);
 }
 
 /* ---- accepting ------------------------------------------------------------

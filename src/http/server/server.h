@@ -44,15 +44,16 @@ enum {
     CPPROF__HTTP_OWN
 };
 
-/* Tunables. Memory is at most CPPROF__POOL for each connection, which has room
- * for two heads, since a redirection repeats what was asked for, and
- * CPPROF__BODIES bodies for all; a worker has a stack of its own. */
-#define CPPROF__HEAD_MAX  8192  /* bytes of a request line and headers: 431 */
-#define CPPROF__POOL      24576 /* what is read, and what is sent */
-#define CPPROF__BODIES    16    /* times max_body, of all connections */
-#define CPPROF__WORKERS   192   /* the most that there may be */
-#define CPPROF__OTHERS    16    /* workers beside those of captures */
-#define CPPROF__CONNECTED 4096  /* the most that may be asked for */
+/* Tunables. Memory is at most a pool for each connection, and CPPROF__BODIES
+ * bodies for all; a worker has a stack of its own. A head, request line and
+ * headers, may have a third of the pool (431): a redirection repeats what was
+ * asked for, and libmicrohttpd keeps cookies twice. */
+#define CPPROF__POOL      24576  /* in a program; and what is sent at once */
+#define CPPROF__PAGE_POOL 262144 /* of browsers: cookies of all localhost */
+#define CPPROF__BODIES    16     /* times max_body, of all connections */
+#define CPPROF__WORKERS   192    /* the most that there may be */
+#define CPPROF__OTHERS    16     /* workers beside those of captures */
+#define CPPROF__CONNECTED 4096   /* the most that may be asked for */
 
 /* libmicrohttpd asks for another round at once even if a connection waits with
  * a full buffer. After CPPROF__ROUNDS rounds in which nothing happened, more
@@ -157,6 +158,7 @@ struct cpprof__http_server {
     struct cpprof_http_options options;
     char *token;
     uint32_t max_workers;
+    size_t pool; /* of each connection */
     struct cpprof__http_address address;
     char address_text[160];
     char path[PATH_MAX]; /* of a unix socket: absolute; "" */
