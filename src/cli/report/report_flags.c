@@ -186,33 +186,17 @@ check_by(const struct cpprof__report_flags *w)
     return false;
 }
 
-static bool
-is_elf(const char *path)
-{
-    char magic[4] = "";
-    FILE *file = fopen(path, "rbe");
-    size_t n = file ? fread(magic, 1, sizeof magic, file) : 0;
-
-    if (file)
-        fclose(file);
-    return n == sizeof magic && memcmp(magic, "\177ELF", n) == 0;
-}
-
-/* The first of several arguments may be the program, or its build id. */
+/* The first of several arguments may be the build id of the program. Its file
+ * is looked at when sources are read: cpprof__read_sources(). */
 static void
-take_binary(struct cpprof__report_flags *w)
+take_build_id(struct cpprof__report_flags *w)
 {
     const char *word = w->sources[0];
 
-    if (w->n_sources < 2)
+    if (w->n_sources < 2 || is_set(w->build_id) || access(word, F_OK) == 0 ||
+        word[strspn(word, "0123456789abcdefABCDEF")])
         return;
-    if (is_elf(word))
-        w->binary = word;
-    else if (!is_set(w->build_id) && access(word, F_OK) != 0 &&
-             strspn(word, "0123456789abcdefABCDEF") == strlen(word))
-        w->build_id = word;
-    else
-        return;
+    w->build_id = word;
     w->sources++;
     w->n_sources--;
 }
@@ -276,7 +260,7 @@ interpret(struct cpprof__report_flags *w, bool *given, const char *command)
         cpprof__cli_fail("no profile source specified");
         return false;
     }
-    take_binary(w);
+    take_build_id(w);
     if (!take_choice(given, "granularity", w->granularity) ||
         !take_choice(given, "sort", w->sort) ||
         !choose_one(given, "granularity", &granularity) ||

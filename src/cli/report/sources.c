@@ -321,6 +321,29 @@ read_all(const struct paths *paths, size_t n, struct cpprof__report_flags *w)
     return NULL;
 }
 
+/* Only files are opened: a pipe would lose what is read of it. */
+static bool
+is_elf(const char *path)
+{
+    char magic[4] = "";
+    FILE *file = has_mode(path, S_IFREG) ? fopen(path, "rbe") : NULL;
+    size_t n = file ? fread(magic, 1, sizeof magic, file) : 0;
+
+    if (file)
+        fclose(file);
+    return n == sizeof magic && memcmp(magic, "\177ELF", n) == 0;
+}
+
+/* The first of several arguments may be the program. */
+static void
+take_binary(struct cpprof__report_flags *w)
+{
+    if (w->n_sources < 2 || !is_elf(w->sources[0]))
+        return;
+    w->binary = *w->sources++;
+    w->n_sources--;
+}
+
 struct pprof_profile *
 cpprof__read_sources(struct cpprof__report_flags *w)
 {
@@ -328,6 +351,7 @@ cpprof__read_sources(struct cpprof__report_flags *w)
     struct pprof_profile *p = NULL;
     size_t n, i;
 
+    take_binary(w);
     if (add_paths(&paths, w->sources, w->n_sources)) {
         n = paths.n;
         if (add_paths(&paths, w->bases.at, w->bases.n))

@@ -250,8 +250,4 @@ cpprof__web_print_start(const struct cpprof__web *web,
                cpprof__live ? (char *const *)&cpprof__live->words
                             : web->flags.sources,
                cpprof__live ? 1 : web->flags.n_sources);
-    if (web->flags.binary) {
-        cpprof__buffer_printf(out, ",\"binary\":");
-        print_text(out, web->flags.binary);
-    }
 }

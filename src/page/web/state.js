@@ -144,6 +144,5 @@ function commandLine() {
     words.push('-cum');
   for (const base of start.bases)
     words.push('-' + start.base_flag + '=' + word(base));
-  if (start.binary) words.push(word(start.binary));
   return words.concat(start.sources.map(word)).join(' ');
 }
