@@ -154,24 +154,36 @@ is_asked_for(const struct cpprof__units *units,
                               dwarf_dieoffset(die) - dwarf_cuoffset(die));
 }
 
-/* Of a part of all units the last one is needed, and its lines with it. */
-static void
-expect_lines(struct cpprof__units *units, const struct cpprof__elf_file *file)
+/* The DIE of the unit that begins at an offset. */
+static bool
+unit_at(Dwarf *dwarf, Dwarf_Off offset, Dwarf_Die *die)
 {
-    Dwarf_Off last, next;
-    Dwarf_Word offset;
-    Dwarf_Die die;
+    Dwarf_Off next;
     size_t n_head;
 
-    if (!file->is_partial || !file->needed.units.n)
-        return;
-    last = file->needed.units.at[file->needed.units.n - 1];
-    if (!dwarf_next_unit(file->dwarf, last, &next, &n_head, NULL, NULL, NULL,
-                         NULL, NULL, NULL) &&
-        dwarf_offdie(file->dwarf, last + n_head, &die) &&
-        lines_offset(&die, &offset) &&
-        offset < units->late_lines.packed.n_unpacked)
-        units->late_lines.expected = offset;
+    return !dwarf_next_unit(dwarf, offset, &next, &n_head, NULL, NULL, NULL,
+                            NULL, NULL, NULL) &&
+           dwarf_offdie(dwarf, offset + n_head, die);
+}
+
+/* What needed units tell before the others: how far tables of lines will be
+ * read, which is that of the last one, and whether there is a language that
+ * inlines, which is asked of all units otherwise. */
+static void
+look_at_needed(struct cpprof__units *units, const struct cpprof__elf_file *file)
+{
+    size_t n = file->is_partial ? file->needed.units.n : 0, i = n;
+    Dwarf_Word offset;
+    Dwarf_Die die;
+
+    while (i-- > 0 && !units->has_inlines) {
+        if (!unit_at(file->dwarf, file->needed.units.at[i], &die))
+            continue;
+        if (i == n - 1 && lines_offset(&die, &offset) &&
+            offset < units->late_lines.packed.n_unpacked)
+            units->late_lines.expected = offset;
+        units->has_inlines = !is_assembly(&die);
+    }
 }
 
 void
@@ -187,7 +199,7 @@ cpprof__units_open(struct cpprof__units *units,
 
     open_sections(&units->sections, file);
     units->late_lines = file->late_lines;
-    expect_lines(units, file);
+    look_at_needed(units, file);
     while (!(failed = dwarf_get_units(file->dwarf, unit, &unit, &version, &type,
                                       &die, NULL)))
         if ((type == DW_UT_compile || type == DW_UT_skeleton) &&
