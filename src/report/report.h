@@ -31,7 +31,6 @@ struct cpprof__view {
     const char *pivot; /* a regular expression over names, or NULL */
     const char *zoom;  /* the box that is enlarged (flame/boxes.h), or NULL */
     double fraction;   /* boxes below this part of it are left out */
-    bool folds;        /* calls of a function by itself are one box */
     size_t max_boxes, max_rows;
 };
 

@@ -187,7 +187,7 @@ PARAMETERS = [
     ("dropneg", "t", "-drop_negative"), ("calltree", "t", "-call_tree"),
     ("compact", "t", "-compact_labels"), ("intel", "t", "-intel_syntax"),
     ("noinlines", "t", "-noinlines"), ("showcolumns", "t", "-showcolumns"),
-    ("tr", "phase", "-tagroot"), ("tl", "phase", "-tagleaf")]
+    ("rec", "t", "-fold_recursion"), ("tr", "phase", "-tagroot"), ("tl", "phase", "-tagleaf")]
 # Reports of which one at least shows each of them.
 SHOWN = [["-top"], ["-tree", "-cum"], ["-dot"], ["-traces"]]
 
@@ -211,7 +211,7 @@ def test_parameters(s):
             idle.append(name)
     tap.none("every parameter is its flag, in every report", wrong)
     tap.same("and shows in one of them", idle,
-             ["dropneg", "intel", "showcolumns"])
+             ["dropneg", "intel", "showcolumns", "rec"])
 
 
 def test_normalize(folder):

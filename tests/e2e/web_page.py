@@ -563,6 +563,29 @@ def test_folded(b, folder):
         10, {"root": (60, 0), "main": (60, 0), "fib": (60, 5), "add": (30, 30),
              "log": (15, 0), "fib'": (15, 0), "sub": (10, 10),
              "add'": (15, 15)}))
+    tap.same("its command line does", text(b, "#words"),
+             "cpprof -flamegraph -fold_recursion calls")
+    alone = os.path.join(folder, "calls.html")
+    subprocess.run([cpprof, "-symbolize=none", "-flamegraph",
+                    "-fold_recursion", "-output=" + alone, "calls"], cwd=folder,
+                   check=True, stderr=subprocess.DEVNULL)
+    b.open(alone)
+    tap.same("and so is its file", {
+        name: (box["value"], box["self"]) for name, box in boxes(b).items()},
+        seen)
+    t = Server("-fold_recursion", "calls", cwd=folder)
+    b.open(t.url + "flamegraph")
+    ready(b)
+    tap.ok("one that begins so", len(boxes(b)) == 8 and b.tell(
+        "document.querySelector('#options [aria-pressed=true]').textContent") ==
+        "fold", boxes(b))
+    b.write("r")
+    b.wait("location.search.includes('rec=')", 5)
+    ready(b)
+    tap.same("can be unfolded", len(boxes(b)), 10)
+    t.close()
+    b.open(s.url + "flamegraph?rec=t")
+    ready(b)
     click(b, "log")
     seen = boxes(b)
     tap.ok("which are enlarged", "sub" not in seen and abs(

@@ -58,6 +58,8 @@ enum pprof_report_granularity {
 #define PPROF_REPORT_CALL_TREE      256u  /* DOT, CALLGRIND: a node per way */
 #define PPROF_REPORT_INTEL_SYNTAX   512u  /* of instructions */
 #define PPROF_REPORT_PICTURE        1024u /* DOT: not too dense to be drawn */
+/* FLAMEGRAPH: calls of a function by itself are one box. */
+#define PPROF_REPORT_FOLD_RECURSION 2048u
 
 /*
  * Every option of the reference by its name there. Fill with

@@ -208,6 +208,9 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
     OPTION(STRING, source_path, "=DIR:...", ":files",
            "Folders in which source files are looked for\n"
            "Parted by colons.\n"),
+    BITS(BITS, fold_recursion, FOLD_RECURSION,
+         "Calls of a function by itself are one box\n"
+         "For flamegraph.\n"),
     BITS(BITS, intel_syntax, INTEL_SYNTAX,
          "Instructions in Intel's syntax\n"
          "For disasm and weblist.\n"),

@@ -49,6 +49,7 @@ static const struct {
     {"intel", "intel_syntax"},
     {"noinlines", "noinlines"},
     {"showcolumns", "showcolumns"},
+    {"rec", "fold_recursion"},
 };
 
 const char *
@@ -124,8 +125,6 @@ take_own(struct cpprof__web_query *q, const char *name, const char *value)
         q->inverted = is_true(value);
     else if (strcmp(name, "callers") == 0)
         q->callers = is_true(value);
-    else if (strcmp(name, "rec") == 0)
-        q->folds = is_true(value);
     else if (strcmp(name, "gz") == 0)
         q->packed = is_true(value);
     else

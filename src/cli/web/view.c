@@ -229,7 +229,6 @@ make_view(struct pprof_profile *p, const struct work *work,
         .pivot = q->pivot,
         .zoom = q->zoom,
         .fraction = LEAST_PIXELS / width,
-        .folds = q->folds,
         .max_boxes = MAX_BOXES,
         .max_rows = q->max,
     };

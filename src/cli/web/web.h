@@ -87,7 +87,7 @@ struct cpprof__web_query {
     const char *config; /* the name of a saved one */
     double width;       /* pixels; 0: none was given */
     uint64_t max;       /* bytes of a text, or rows of a table; 0: all */
-    bool inverted, callers, folds, packed;
+    bool inverted, callers, packed;
     bool has_granularity; /* it is not the default */
 };
 

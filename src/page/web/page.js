@@ -73,11 +73,11 @@ function showBar() {
   document.title = $('title').textContent + ' \u2013 cpprof';
 }
 
+const turn = name => go(state.view, {[name]: isOn(name) ? '' : 't'}, true);
 // Switches of the view.
 function options() {
   const toggle = (name, label, title) => make('button', {title,
-    'aria-pressed': String(param(name) === 't'), onclick: () =>
-      go(state.view, {[name]: param(name) === 't' ? '' : 't'}, true)}, label);
+    'aria-pressed': String(isOn(name)), onclick: () => turn(name)}, label);
   const choice = (name, label, words) => {
     const e = make('select', {'aria-label': label, onchange: () =>
       go(state.view, {[name]: e.value}, true)}, ...words.map(([value, text]) =>
@@ -159,7 +159,7 @@ function boxesOf(data) {
   return new Boxes(data, param('so'), data.diff ? param('dw') : '');
 }
 // What the boxes of all charts are asked for with.
-const chartAt = more => ({w: pixels(), rec: param('rec'), ...more});
+const chartAt = more => ({w: pixels(), ...more});
 const pixels = () => Math.min(Math.max(Math.ceil(
   main.clientWidth * (window.devicePixelRatio || 1) / 200) * 200, 400), 8000);
 
@@ -494,8 +494,8 @@ const plain = {
   g: () => nextOf($('lines')),
   w: () => nextOf($('options').querySelector(
     '[aria-label=width], [aria-label=rows]')),
-  o: () => go(state.view, {flip: param('flip') === 't' ? '' : 't'}, true),
-  r: () => go(state.view, {rec: param('rec') ? '' : 't'}, true),
+  o: () => turn('flip'),
+  r: () => turn('rec'),
   f: () => plain.o(), b: () => go(state.view, {so: param('so') ? '' : 'n'}, true),
   n: () => nextMatch(1), N: () => nextMatch(-1),
   C: () => copy(stackText()), T: () => go('timeline', {}),

@@ -8,7 +8,8 @@
 // Filters and the like: every view is asked for with them.
 const FILTERS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'ti', 'ts', 'th',
   'tr', 'tl', 'g', 'si', 'mean', 'norm', 'rel', 'dropneg', 'noinlines', 'showcolumns',
-  'unit', 'nf', 'ef', 'n', 'trim', 'sort', 'calltree', 'compact', 'intel'];
+  'unit', 'nf', 'ef', 'n', 'trim', 'sort', 'calltree', 'compact', 'intel',
+  'rec'];
 const state = {view: 'flamegraph', at: new URLSearchParams(), start: null,
   profile: null};
 
@@ -37,6 +38,7 @@ function startValue(name) {
 }
 // The value that counts: of the address, else of the command line.
 const effective = name => state.at.has(name) ? param(name) : startValue(name);
+const isOn = name => /^t(rue)?$/.test(effective(name));
 
 let render = () => {};
 function go(view, changes, replace) {

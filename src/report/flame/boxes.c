@@ -33,6 +33,12 @@ out_of(struct drawing *d)
     return &d->r->sink.buffer;
 }
 
+static bool
+folds_of(const struct cpprof__report *r)
+{
+    return r->options->flags & PPROF_REPORT_FOLD_RECURSION;
+}
+
 /* ------------------------------------------------------------- pivots ---- */
 
 static enum cpprof_status
@@ -127,7 +133,7 @@ leads_there(struct drawing *d, size_t sample, const struct sums *names,
     struct cpprof__stack_rest rest;
     struct sums path = no_sums;
     uint32_t node = CPPROF__NO_NODE;
-    bool is_inline, folds = d->r->view->folds;
+    bool is_inline, folds = folds_of(d->r);
 
     d->way.n = 0;
     if (!cpprof__values(d->g.p, sample)[d->g.value] ||
@@ -275,7 +281,7 @@ cpprof__print_boxes(struct cpprof__report *r, struct cpprof__stack_cut cut)
     if (status == CPPROF_OK && view && view->zoom)
         status = find_zoomed(&d);
     cut.order = view ? view->order : CPPROF__FROM_ROOT;
-    cut.folds = view && view->folds;
+    cut.folds = folds_of(r);
     cut.pivots = d.pivots;
     cut.way = d.way.at;
     cut.n_way = d.way.n;
