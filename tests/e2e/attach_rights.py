@@ -163,6 +163,33 @@ def one_that_becomes_another_is_left():
              wait_until(lambda: n_threads(h.pid) == before), n_threads(h.pid))
 
 
+LOCKS = """
+import fcntl, os, sys, time
+for name in "", "/status":
+    fd = os.open("/proc/%s%s" % (sys.argv[1], name), os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+try:
+    os.open("/proc/%s/mem" % sys.argv[1], os.O_RDONLY)
+    print("opened")
+except PermissionError:
+    print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def nobody_makes_root_wait():
+    with Process(BUSY) as h:
+        x = subprocess.Popen([sys.executable, "-c", LOCKS, str(h.pid)],
+                             stdout=subprocess.PIPE, text=True, **NOBODY)
+        t.same("another user locks what he can of a process", x.stdout.read(6),
+               "ready\n")
+        p, words = record(h.pid, "-duration", "1", "-o", "d.pb.gz")
+        t.same("and root attaches nevertheless", (p.returncode, "not" in words),
+               (0, False))
+        x.kill()
+        x.communicate()
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in ("LD_PRELOAD", "CPPROF"):
@@ -178,6 +205,7 @@ def main():
         another_user_is_recorded()
         a_hostile_user_gains_nothing()
         one_that_becomes_another_is_left()
+        nobody_makes_root_wait()
         os.chdir("/")
     return t.end()
 

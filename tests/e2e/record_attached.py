@@ -2,10 +2,12 @@
 """Into processes that run, and out again: each of them checks itself and goes on
 as if nothing had been; what may not be attached to is refused with a line.
 
-    record_attached.py CPPROF HOST CALLS LIBRARY       TAP
+    record_attached.py CPPROF HOST CALLS LIBRARY KILLED       TAP
 
-HOST is attach_host, CALLS attach_calls, LIBRARY what it loads.
+HOST is attach_host, CALLS attach_calls, LIBRARY what it loads, KILLED
+attach_killed.
 """
+import fcntl
 import os
 import random
 import re
@@ -23,7 +25,8 @@ import browser
 import tap
 from web_server import Server
 
-cpprof, host, calls, library = (os.path.realpath(p) for p in sys.argv[1:5])
+cpprof, host, calls, library, killed = (os.path.realpath(p)
+                                        for p in sys.argv[1:6])
 t = tap.Tap()
 
 # Those that wait, and those that never do. Each goes through so many rounds of
@@ -239,6 +242,69 @@ def survives_kills(mode):
         t.ok("%s survives killed recorders" % mode, end == 0, end, last)
         t.ok("%s: and can be attached to after that" % mode, status == 0,
              words)
+
+
+def commands_take_turns():
+    with Host("malloc 2") as h:
+        several = [subprocess.Popen([calls, str(h.pid), library, "5"],
+                                    stdout=subprocess.PIPE, text=True)
+                   for _ in range(4)]
+        said = [p.communicate(timeout=120)[0] for p in several]
+        t.ok("commands that attach at once wait for each other",
+             [p.returncode for p in several] == [0] * 4, said)
+        t.same("and share one area of code", len(areas(h.pid)), 1)
+        t.same("the process goes on", h.end()[0], 0)
+    with Host("nanosleep") as h:
+        fd = os.open("/proc/%d/mem" % h.pid, os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        p = subprocess.Popen([cpprof, "record", "-p", str(h.pid)],
+                             stderr=subprocess.PIPE, text=True)
+        said = p.communicate(timeout=60)[1]
+        t.same("one that is at work for ever: a line says so",
+               (p.returncode, said),
+               (2, "cpprof: %d (attach_host): not attached: another cpprof is "
+                "attaching to it or detaching from it\n" % h.pid))
+        p = subprocess.Popen([cpprof, "record", "-p", str(h.pid)],
+                             stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        p.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        p.communicate(timeout=60)
+        t.ok("a signal ends the wait",
+             p.returncode == 2 and time.monotonic() - begin < 5, p.returncode)
+        os.close(fd)
+
+
+def areas(pid):
+    """Pages of code without a file: those of guest.h, in a host."""
+    with open("/proc/%d/maps" % pid, encoding="ascii") as f:
+        lines = [line.split() for line in f]
+    return [line[0] for line in lines if len(line) == 5 and "x" in line[1]]
+
+
+def killed_at_each_call(mode):
+    """A command is killed at each of its system calls. What it left in the
+    process, the next one uses."""
+    words = [calls, "0", library, "1"]
+    with Host(mode) as h:
+        words[1] = str(h.pid)
+        n, failed = 1, []
+        while subprocess.run([killed, str(n)] + words, timeout=60,
+                             stdout=subprocess.DEVNULL,
+                             check=False).returncode == 0:
+            if n % 10 == 0:
+                status, said = h.call(1)
+                if status:
+                    failed.append("%d: %s" % (n, said))
+            n += 1
+        t.none("%s: a command may be killed at each of its calls" % mode,
+               failed)
+        t.ok("%s: these are all" % mode, n > 100, n)
+        status, said = h.call(2)
+        t.ok("%s: then it can be attached to" % mode, status == 0, said)
+        t.ok("%s: and has one area of code, not more" % mode,
+             len(areas(h.pid)) == 1, areas(h.pid))
+        t.same("%s: it goes on" % mode, h.end()[0], 0)
 
 
 # --------------------------------------------------------------- recordings
@@ -546,6 +612,9 @@ def main():
         lives_through_execs()
         for mode in ("nanosleep", "registers", "malloc 4", "sigsuspend"):
             survives_kills(mode)
+        commands_take_turns()
+        killed_at_each_call("nanosleep")
+        killed_at_each_call("malloc")
         records_kinds()
         records_until(signal.SIGINT)
         records_until(signal.SIGTERM)

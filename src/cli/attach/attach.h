@@ -2,8 +2,9 @@
 /*
  * Into a process that runs: look at it, then call a function of libcpprof.so in
  * it. look.c reads what /proc says and refuses; images.c knows the code that is
- * mapped, stack.c walks a thread's stack, hold.c has ptrace(2), inject.c puts
- * them together and guest.h is what runs inside.
+ * mapped, stack.c walks a thread's stack, hold.c has ptrace(2), turn.c has one
+ * command wait for the other, inject.c puts them together and guest.h is what
+ * runs inside.
  */
 #ifndef CLI_ATTACH_H
 #define CLI_ATTACH_H
@@ -181,6 +182,17 @@ bool
 cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n);
 bool
 cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n);
+
+/* --------------------------------------------------------- turn.c ----- */
+
+#define CPPROF__NO_TURN "another cpprof is attaching to it or detaching from it"
+
+/* Wait until no other command is at work in a process; *turn is -1 where that
+ * cannot be known. False: one is for long, or a signal has come. */
+bool
+cpprof__turn_take(pid_t pid, int *turn);
+void
+cpprof__turn_release(int turn);
 
 /* ------------------------------------------------------- inject.c ----- */
 

@@ -57,7 +57,7 @@
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 2\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 3\\n\\0\"\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */

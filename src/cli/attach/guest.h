@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 2\n"
+#define GUEST_MAGIC       "cpprof guest 3\n"
 #define GUEST_MAGIC_BYTES 16
 
 enum cpprof__guest_state {
@@ -48,7 +48,7 @@ enum cpprof__guest_state {
 /* The beginning of a seat; its stack is at the end. */
 struct cpprof__guest {
     uint64_t rip;  /* where the borrowed thread goes on */
-    uint64_t rsp;  /* the thread's, kept by the entry */
+    uint64_t rsp;  /* the thread's, kept by the entry; 0: it has not come */
     uint32_t left; /* the borrowed thread has gone on */
     uint32_t state;
     uint32_t has_argument; /* function(argument, message, size) */
@@ -56,6 +56,9 @@ struct cpprof__guest {
     uint64_t mask;         /* signals that the borrowed thread blocks, */
     uint64_t has_mask;     /* if it blocks more now */
     uint64_t turn;         /* the seat with the least is next */
+    uint64_t return_at;    /* where the entry was put as an address to return
+                            * to; 0: the thread was sent to it */
+    int32_t tid;           /* of the borrowed thread */
 
     /* In libc. */
     int (*pthread_create)(unsigned long *, void *, void *(*)(void *), void *);

@@ -23,13 +23,11 @@
 #include <cpprof/object.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -49,14 +47,18 @@
 
 #define POLL_NS 200000
 
+/* Where areas are: so far below libc that nothing else is there. */
+#define FAR       (64ull << 30)
+#define ALIGNMENT (2ull << 20)
+
+/* What a thread that was sent to the entry blocks: all but libc's own. */
+#define ALL_SIGNALS (~(1ull << 31 | 1ull << 32))
+
 /* What the child found, in memory that it shares with us. */
 struct result {
     bool done;
     uint64_t area, seat; /* addresses in the process */
-    pid_t tid;
-    uint64_t entry;
-    uint64_t return_at, return_to; /* not 0: the thread comes by itself */
-    uint64_t turn;
+    unsigned number;     /* of the seat */
     struct cpprof__injected how;
     char message[CPPROF__REASON_BYTES];
 };
@@ -68,6 +70,7 @@ struct attempt {
     uint64_t area; /* 0: there is none yet */
     unsigned seat;
     bool is_round_two; /* whoever waits in unsafe code may be waited for */
+    bool is_alone;     /* no other command is at work */
 };
 
 static bool __attribute__((format(printf, 2, 3)))
@@ -107,41 +110,139 @@ is_area(pid_t pid, uint64_t at)
            !memcmp(code, __start_cpprof_guest, code_bytes());
 }
 
+/* Where an area is asked for. Who was killed before it had written its code is
+ * known by that. */
+static uint64_t
+wanted_area(const struct cpprof__target *target)
+{
+    uint64_t libc = target->images.libc->lo & ~(ALIGNMENT - 1);
+
+    return libc > FAR ? libc - FAR : 0;
+}
+
+/* One that was mapped and has no code yet gets it. */
+static bool
+finish_area(const struct cpprof__target *target, const struct cpprof_map *map)
+{
+    static const char none[GUEST_CODE_BYTES];
+    char code[GUEST_CODE_BYTES];
+
+    return map->start == wanted_area(target) &&
+           map->limit - map->start == GUEST_BYTES && map->perms[1] == 'w' &&
+           cpprof__target_read(target->pid, map->start, code, sizeof code) &&
+           !memcmp(code, none, sizeof code) &&
+           cpprof__target_write(target->pid, map->start, __start_cpprof_guest,
+                                code_bytes());
+}
+
+static uint64_t
+area_in(const struct cpprof__target *target, const struct cpprof_map *map)
+{
+    uint64_t last = map->limit - GUEST_CODE_BYTES;
+
+    if (map->inode || map->n_path || map->perms[2] != 'x')
+        return 0;
+    if (is_area(target->pid, map->start) || finish_area(target, map))
+        return map->start;
+    return is_area(target->pid, last) ? last : 0;
+}
+
 /* The area of an earlier call: a page of code without a file. Another one may
  * have become a part of the same mapping. */
 static uint64_t
 find_area(const struct cpprof__target *target)
 {
     struct cpprof_map map = {.size = sizeof map};
-    const char *at = (char *)target->maps.data;
-    const char *end = at + target->maps.n - 1;
+    struct cpprof__buffer maps = {0};
+    const char *at, *end;
+    uint64_t area = 0;
 
-    while (cpprof_maps_next(&at, end, &map)) {
-        uint64_t last = map.limit - GUEST_CODE_BYTES;
-
-        if (map.inode || map.n_path || map.perms[2] != 'x' ||
-            map.perms[1] == 'w')
-            continue;
-        if (is_area(target->pid, map.start))
-            return map.start;
-        if (is_area(target->pid, last))
-            return last;
-    }
-    return 0;
+    cpprof__read_proc(&maps, "/proc/%d/maps", (int)target->pid);
+    at = (char *)maps.data;
+    end = at + (maps.n ? maps.n - 1 : 0);
+    while (!area && at && cpprof_maps_next(&at, end, &map))
+        area = area_in(target, &map);
+    cpprof__buffer_free(&maps);
+    return area;
 }
+
+/* --------------------------------------------------------------- seats ---- */
 
 /* The head of a seat: what is in front of the functions. */
 #define HEAD_BYTES offsetof(struct cpprof__guest, pthread_create)
+
+union head {
+    struct cpprof__guest guest;
+    char bytes[HEAD_BYTES];
+};
+
+/* A thread that is held was to come to the entry. Does it not any more? It gets
+ * its return address back if that still has to be. */
+static bool
+will_not_come(const struct cpprof__held *held, const struct cpprof__guest *seat,
+              uint64_t entry)
+{
+    uint64_t now = 0;
+
+    if (seat->rsp || held->regs.rip == entry)
+        return false;
+    if (!seat->return_at)
+        return held->mask != ALL_SIGNALS;
+    if (held->regs.rsp > seat->return_at ||
+        !cpprof__target_read(held->pid, seat->return_at, &now, sizeof now) ||
+        now != entry)
+        return true;
+    return cpprof__target_write(held->pid, seat->return_at, &seat->rip,
+                                sizeof seat->rip);
+}
+
+/* Nobody is on the way to a seat that was prepared, or is any more: it is free.
+ * False: somebody may be. */
+static bool
+take_back(const struct cpprof__target *t, uint64_t area, unsigned number)
+{
+    uint64_t at = cpprof__guest_seat(area, number);
+    struct cpprof__held held;
+    const uint64_t free_turn = 0;
+    union head head;
+    bool is_back;
+
+    if (!cpprof__target_read(t->pid, at, head.bytes, HEAD_BYTES))
+        return false;
+    if (!head.guest.tid ||
+        (tgkill(t->pid, head.guest.tid, 0) && errno == ESRCH))
+        is_back = !head.guest.rsp;
+    else if (cpprof__hold_take(&held, t->pid, head.guest.tid)) {
+        is_back = cpprof__target_read(t->pid, at, head.bytes, HEAD_BYTES) &&
+                  will_not_come(&held, &head.guest,
+                                area + cpprof__guest_entry(number));
+        cpprof__hold_release(&held);
+    } else
+        is_back = false;
+    return is_back && cpprof__target_write(
+                          t->pid, at + offsetof(struct cpprof__guest, turn),
+                          &free_turn, sizeof free_turn);
+}
+
+/* May the next call have it? One that was prepared is a killed command's, as no
+ * other is at work. */
+static bool
+is_free(const struct attempt *a, unsigned number,
+        const struct cpprof__guest *seat)
+{
+    if (!seat->turn)
+        return true;
+    if (seat->state == CPPROF__GUEST_PREPARED)
+        return a->is_alone && take_back(a->target, a->area, number);
+    return seat->left && seat->state >= CPPROF__GUEST_DONE;
+}
 
 /* Choose the seat that nobody sits in and that was free for longest. */
 static bool
 choose_seat(struct attempt *a)
 {
-    union {
-        struct cpprof__guest guest;
-        char bytes[HEAD_BYTES];
-    } head;
     uint64_t least = UINT64_MAX, most = 0;
+    union head head;
     unsigned i;
 
     for (i = 0; i < GUEST_SEATS; i++) {
@@ -151,9 +252,7 @@ choose_seat(struct attempt *a)
             return false;
         if (head.guest.turn > most)
             most = head.guest.turn;
-        if ((!head.guest.turn ||
-             (head.guest.left && head.guest.state >= CPPROF__GUEST_DONE)) &&
-            head.guest.turn < least) {
+        if (head.guest.turn < least && is_free(a, i, &head.guest)) {
             least = head.guest.turn;
             a->seat = i;
         }
@@ -165,7 +264,7 @@ choose_seat(struct attempt *a)
 static const char *
 make_area(struct attempt *a, struct cpprof__held *held)
 {
-    const uint64_t map[6] = {0,
+    const uint64_t map[6] = {wanted_area(a->target),
                              GUEST_BYTES,
                              PROT_READ | PROT_WRITE | PROT_EXEC,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -192,12 +291,12 @@ make_area(struct attempt *a, struct cpprof__held *held)
 
 /* Leave it to itself, on the way to the entry. */
 static bool
-send_to_entry(struct attempt *a, struct cpprof__held *held)
+send_to_entry(struct cpprof__held *held, uint64_t entry)
 {
-    uint64_t all = ~(1ull << 31 | 1ull << 32);
+    const uint64_t all = ALL_SIGNALS;
     bool done;
 
-    held->regs.rip = a->result->entry;
+    held->regs.rip = entry;
     /* The registers first: from then on the mask of before comes back. */
     done = !ptrace(PTRACE_SETREGS, held->tid, 0, &held->regs) &&
            !ptrace(PTRACE_SETSIGMASK, held->tid, sizeof all, &all);
@@ -210,16 +309,17 @@ static bool
 seat_thread(struct attempt *a, struct cpprof__held *held,
             const struct cpprof__safety *safety)
 {
+    uint64_t entry = a->area + cpprof__guest_entry(a->seat);
     struct result *r = a->result;
     struct cpprof__guest *g = a->guest;
     bool done;
 
     r->area = a->area;
+    r->number = a->seat;
     r->seat = cpprof__guest_seat(a->area, a->seat);
-    r->entry = a->area + cpprof__guest_entry(a->seat);
-    r->tid = held->tid;
-    r->turn = g->turn;
     g->state = CPPROF__GUEST_PREPARED;
+    g->tid = held->tid;
+    g->return_at = safety->is_safe ? 0 : safety->return_at;
     g->rip = safety->is_safe ? held->regs.rip : safety->return_to;
     g->mask = held->mask;
     g->has_mask = safety->is_safe;
@@ -228,13 +328,11 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
         return fail(a, "memory of the process cannot be written");
     }
     if (safety->is_safe) {
-        done = send_to_entry(a, held);
+        done = send_to_entry(held, entry);
     } else {
         r->how.was_unsafe = true;
-        r->return_at = safety->return_at;
-        r->return_to = safety->return_to;
-        done = cpprof__target_write(held->pid, r->return_at, &r->entry,
-                                    sizeof r->entry);
+        done =
+            cpprof__target_write(held->pid, g->return_at, &entry, sizeof entry);
         cpprof__hold_release(held);
     }
     r->how.held_ns = cpprof__now_ns(CLOCK_MONOTONIC) - held->since_ns;
@@ -407,30 +505,6 @@ read_state(const struct cpprof__target *t, const struct result *r)
     return state;
 }
 
-/* A thread that was to come has not: its return address is put back if it is
- * still there, and the seat is free. False: it has come, or will. */
-static bool
-take_back(const struct cpprof__target *t, const struct result *r)
-{
-    const uint64_t free_turn = 0;
-    struct cpprof__held held;
-    uint64_t now = 0;
-    bool is_back;
-
-    if (!r->return_at || !cpprof__hold_take(&held, t->pid, r->tid))
-        return false;
-    is_back = held.regs.rsp <= r->return_at &&
-              cpprof__target_read(t->pid, r->return_at, &now, sizeof now) &&
-              now == r->entry &&
-              cpprof__target_write(t->pid, r->return_at, &r->return_to,
-                                   sizeof r->return_to) &&
-              cpprof__target_write(
-                  t->pid, r->seat + offsetof(struct cpprof__guest, turn),
-                  &free_turn, sizeof free_turn);
-    cpprof__hold_release(&held);
-    return is_back;
-}
-
 /* Wait for another state than this one. */
 static uint32_t
 wait_while(const struct cpprof__target *t, const struct result *r,
@@ -453,7 +527,8 @@ read_result(const struct cpprof__target *t, const struct result *r,
 {
     uint32_t state = wait_while(t, r, CPPROF__GUEST_PREPARED, SOON_NS);
 
-    *again = state == CPPROF__GUEST_PREPARED && take_back(t, r);
+    *again = state == CPPROF__GUEST_PREPARED && r->how.was_unsafe &&
+             take_back(t, r->area, r->number);
     if (state == CPPROF__GUEST_PREPARED && !*again)
         state = wait_while(t, r, CPPROF__GUEST_PREPARED, COME_NS);
     if (state == CPPROF__GUEST_RUNS)
@@ -540,21 +615,6 @@ borrow_by_child(struct attempt *a, char message[CPPROF__REASON_BYTES])
     return a->result->done;
 }
 
-/* One at a time: a lock that goes with us. -1 if there can be none, which is no
- * reason not to go on. */
-static int
-take_turn(pid_t pid)
-{
-    char path[32];
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%d", (int)pid);
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        flock(fd, LOCK_EX);
-    return fd;
-}
-
 /* One thread that comes or does not, until one does. */
 static bool
 call(struct attempt *a, char message[CPPROF__REASON_BYTES])
@@ -565,8 +625,7 @@ call(struct attempt *a, char message[CPPROF__REASON_BYTES])
 
     do {
         *a->guest = asked;
-        a->result->done = again = false;
-        a->result->return_at = 0;
+        a->result->done = again = a->result->how.was_unsafe = false;
         a->area = a->result->area ? a->result->area : find_area(a->target);
         if (a->area && !choose_seat(a))
             a->area = 0;
@@ -584,7 +643,7 @@ cpprof__inject(const struct cpprof__target *target, const char *function,
     struct attempt a = {.target = target};
     uint64_t start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     bool done = false;
-    int turn;
+    int turn = -1;
 
     a.guest = calloc(1, sizeof *a.guest);
     a.result = mmap(NULL, sizeof *a.result, PROT_READ | PROT_WRITE,
@@ -594,14 +653,17 @@ cpprof__inject(const struct cpprof__target *target, const char *function,
         snprintf(message, CPPROF__REASON_BYTES, "too much to be said at once");
         done = fill_guest(a.guest, target, function, argument);
     }
-    turn = take_turn(target->pid);
+    if (done && !cpprof__turn_take(target->pid, &turn)) {
+        snprintf(message, CPPROF__REASON_BYTES, CPPROF__NO_TURN);
+        done = false;
+    }
+    a.is_alone = turn >= 0;
     if (done) {
         done = call(&a, message);
         *how = a.result->how;
         how->total_ns = cpprof__now_ns(CLOCK_MONOTONIC) - start_ns;
     }
-    if (turn >= 0)
-        close(turn);
+    cpprof__turn_release(turn);
     if (a.result != MAP_FAILED)
         munmap(a.result, sizeof *a.result);
     free(a.guest);

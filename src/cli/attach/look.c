@@ -107,12 +107,32 @@ read_name(pid_t pid, char *name, size_t size)
     cpprof__buffer_free(&text);
 }
 
+/* A command that is at work has a thread traced for a moment. */
+static bool
+look_at_tracer(struct look *look)
+{
+    char tracer[32];
+    int turn;
+
+    if (!number(look, "TracerPid"))
+        return true;
+    if (!cpprof__turn_take(look->target->pid, &turn))
+        return no(look, CPPROF__NO_TURN);
+    cpprof__turn_release(turn);
+    cpprof__read_proc(&look->status, "/proc/%d/status", (int)look->target->pid);
+    if (!number(look, "TracerPid"))
+        return true;
+    read_name((pid_t)number(look, "TracerPid"), tracer, sizeof tracer);
+    return no(look, "is traced already by %ld (%s)", number(look, "TracerPid"),
+              tracer);
+}
+
 /* It is there, is a process, lives and runs a program. */
 static bool
 look_at_state(struct look *look)
 {
     pid_t pid = look->target->pid;
-    char state[64], tracer[32];
+    char state[64];
 
     cpprof__read_proc(&look->status, "/proc/%d/status", (int)pid);
     if (!look->status.data || look->status.n < 2)
@@ -127,11 +147,10 @@ look_at_state(struct look *look)
         return no(look, "has ended and waits for its parent (a zombie)");
     if (number(look, "Kthread") || !number(look, "VmSize"))
         return no(look, "is a thread of the kernel: it has no program");
-    if (number(look, "TracerPid")) {
-        read_name((pid_t)number(look, "TracerPid"), tracer, sizeof tracer);
-        return no(look, "is traced already by %ld (%s)",
-                  number(look, "TracerPid"), tracer);
-    }
+    if (!look_at_tracer(look))
+        return false;
+    cpprof__status_field((char *)look->status.data, "State", state,
+                         sizeof state);
     if (*state == 'T' || *state == 't')
         return no(look, "is stopped; continue it first: kill -CONT %d",
                   (int)pid);
