@@ -542,8 +542,55 @@ def test_timeline(b, s, folder):
     ready(b)
     tap.ok("by keys as well", "work" in boxes(b) and "load" not in boxes(b),
            at(b, "tf"), boxes(b))
+    b.write("u")
+    b.wait("!!document.querySelector('.timeline')", 5)
+    ready(b)
+    test_two_times(b, t, box, folder)
     calm(b, "timeline")
     t.close()
+
+
+def test_two_times(b, t, box, folder):
+    """The second half is compared with the first."""
+    def drag(begin, end, **more):
+        b.mouse("mousePressed", box[0] + box[2] * begin, box[1] + 30,
+                button="left", clickCount=1, **more)
+        b.mouse("mouseMoved", box[0] + box[2] * end, box[1] + 30,
+                button="left", **more)
+        b.mouse("mouseReleased", box[0] + box[2] * end, box[1] + 30,
+                button="left", **more)
+
+    drag(0.001, 0.45, modifiers=8)
+    tap.ok("with Shift a time is marked to be compared with", text(
+        b, "#detail").startswith("Mark what") and b.tell(
+            "!document.querySelector('.span.base').hidden"), text(b, "#detail"))
+    drag(0.55, 0.999)
+    b.wait("location.pathname.endsWith('flamegraph')", 5)
+    ready(b)
+    seen = boxes(b)
+    tap.ok("what is marked then is shown less that", seen["work"]["value"] > 0 >
+           seen["load"]["value"] and abs(seen["wait"]["value"]) < 3e7 and
+           "new" in seen["work"]["text"] and "gone" in seen["load"]["text"], seen)
+    b.picture("web-times")
+    state = "tf=" + at(b, "tf") + "&tb=" + at(b, "tb")
+    tap.same("in each view, and in the address", re.findall(
+        " (load|work) *$", t.get("/ui/api/report/top?" + state).decode(), re.M),
+        ["load", "work"])
+    b.tell("[...document.querySelectorAll('#options button')].find(e => "
+           "e.textContent === 'normalize').click()")
+    b.wait("location.search.includes('norm=t')", 5)
+    ready(b)
+    tap.less("scaled to each other", abs(boxes(b)["root"]["value"]), 1000)
+    b.write("T")
+    b.wait("!!document.querySelector('.timeline')", 5)
+    ready(b)
+    tap.same("the timeline shows all, and both times", b.tell(
+        "[view.data.rows.length, view.mark.hidden, view.baseMark.hidden]"),
+        [2, False, False])
+    d = Server("-diff_base=old", "new", cwd=folder).ready()
+    tap.same("a difference is not compared again", d.get(
+        "/ui/api/boxes?" + state), (400, b"this is a difference already\n"))
+    d.close()
 
 
 def test_folded(b, folder):

@@ -32,9 +32,9 @@ function expression() {
 
 // ---- the bar -------------------------------------------------------------------
 
-const CHIPS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'ti', 'ts', 'th',
-  'tr', 'tl'];
-const settingOf = name => state.start.parameters[name] || name;
+const CHIPS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'tb', 'ti', 'ts',
+  'th', 'tr', 'tl'];
+const settingOf = name => state.start.parameters[name] || 'minus tagfocus';
 
 function showBar() {
   const views = state.profile.keys.includes(TIME_LABEL) ? VIEWS :
@@ -59,7 +59,7 @@ function showBar() {
   $('options').replaceChildren(...options());
   $('words').textContent = commandLine();
   $('near').hidden = !['sandwich', 'inverted'].includes(state.view) &&
-    !param('z');
+    !param('z') && !param('tb');
   $('type').replaceChildren(...state.profile.types.map(([type, unit], k) =>
     make('option', {value: type, selected: effective('si') ?
       effective('si') === type || effective('si') === String(k) :
@@ -69,7 +69,7 @@ function showBar() {
     'addresses'].map(name => make('option', {value: name,
     selected: (effective('g') || 'functions') === name}, name)));
   $('title').textContent = shown(state.profile.title) +
-    (state.profile.diff ? ' (difference)' : '');
+    (isDiff() ? ' (difference)' : '');
   document.title = $('title').textContent + ' \u2013 cpprof';
 }
 
@@ -93,10 +93,13 @@ function options() {
       'box (r)'));
     made.push(choice('so', 'order', [['', 'by weight'], ['n', 'by name']]));
   }
-  if (state.profile.diff && isChart)
+  if (param('tb'))
+    made.push(toggle('norm', 'normalize', 'what is compared is scaled to the ' +
+      'total of what it is compared with'));
+  if (isDiff() && isChart)
     made.push(choice('dw', 'width', [['', 'width: old + new'], ['new', 'width: new'],
       ['old', 'width: old']]));
-  if (state.profile.diff && state.view === 'top')
+  if (isDiff() && state.view === 'top')
     made.push(choice('only', 'rows', [['', 'all'], ['grew', 'grew'],
       ['shrank', 'shrank'], ['new', 'new'], ['gone', 'gone']]));
   return made;
@@ -291,7 +294,8 @@ async function showTags(mine) {
 }
 
 async function showTimeline(mine) {
-  const data = await ask('times', {}, 'view');
+  const data = await ask('times', {tb: null,
+    ...(spanIn(param('tf')) && {tf: null})}, 'view');
   if (mine !== round) return;
   if (!data.rows.length) {
     put(note('No sample has a time: that is the label ' + TIME_LABEL + '.'));
@@ -409,7 +413,8 @@ const KEYS = [['/', 'search; Enter with focus=... sets a filter'],
   ['c C', 'copy the name; the stack'], ['m', 'menu, as the right button'],
   ['o b r', 'flip; order by name; fold recursion'], ['i', 'inverted, and back'],
   ['v g w', 'next sample type, kind of row, width of a difference'],
-  ['Tab', 'in a source: the next hot line'], ['t S', 'light or dark; save'],
+  ['Tab', 'in a source: the next hot line'],
+  ['Shift', 'in a timeline: what is marked is what to compare with'], ['t S', 'light or dark; save'],
   ['k', 'saved configs'], ['? ', 'this']];
 function dialog(title, ...content) {
   const d = $('about');
@@ -423,7 +428,7 @@ const about = () => dialog(shown(state.profile.title),
   ...state.profile.lines.map(line => make('div', {}, shown(line))),
   make('div', {}, state.profile.samples + ' samples, total ' +
     printer(state.profile).number(state.profile.total)),
-  ...(state.profile.diff ? [make('div', {}, 'Red: more than before; blue: ' +
+  ...(isDiff() ? [make('div', {}, 'Red: more than before; blue: ' +
     'less; striped: new.')] : []));
 
 // What is shown, to be kept: with the filters, except for the profile itself.

@@ -7,7 +7,7 @@
 
 // Filters and the like: every view is asked for with them.
 const FILTERS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'ti', 'ts', 'th',
-  'tr', 'tl', 'g', 'si', 'mean', 'norm', 'rel', 'dropneg', 'noinlines', 'showcolumns',
+  'tb', 'tr', 'tl', 'g', 'si', 'mean', 'norm', 'rel', 'dropneg', 'noinlines', 'showcolumns',
   'unit', 'nf', 'ef', 'n', 'trim', 'sort', 'calltree', 'compact', 'intel',
   'rec'];
 const state = {view: 'flamegraph', at: new URLSearchParams(), start: null,
@@ -38,6 +38,7 @@ function startValue(name) {
 }
 // The value that counts: of the address, else of the command line.
 const effective = name => state.at.has(name) ? param(name) : startValue(name);
+const isDiff = () => state.start.bases.length > 0 || param('tb') !== '';
 const isOn = name => /^t(rue)?$/.test(effective(name));
 
 let render = () => {};
@@ -59,8 +60,10 @@ function query(more) {
   const q = new URLSearchParams();
   for (const name of FILTERS)
     if (state.at.has(name)) q.set(name, param(name));
-  for (const [name, value] of Object.entries(more || {}))
-    if (value !== '' && value !== undefined) q.set(name, value);
+  for (const [name, value] of Object.entries(more || {})) {
+    if (value === null) q.delete(name);
+    else if (value !== '' && value !== undefined) q.set(name, value);
+  }
   return q;
 }
 class Refused extends Error {}
@@ -129,6 +132,7 @@ function commandLine() {
   const start = state.start, values = {...start.settings};
   for (const [name, setting] of Object.entries(start.parameters))
     if (state.at.has(name)) values[setting] = param(name);
+  if (param('tb')) delete values.normalize; // it is of that alone
   const format = FORMATS[state.view] || 'top';
   const words = ['cpprof', '-' + format];
   if (SEARCHES.includes(format))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // When samples were taken: a strip for each thread, above them all of them
-// together. What is marked, by dragging or by keys, becomes a filter.
+// together. What is marked, by dragging or by keys, becomes a filter; what was
+// marked with Shift before is what that is compared with.
 'use strict';
 const TIME_LABEL = 'end_timestamp_ns';
 const STRIP = 20;
@@ -12,6 +13,12 @@ function seconds(ns) {
   return (ns / of).toFixed(2).replace(/\.?0+$/, '') + unit;
 }
 
+// The first and last nanosecond that a filter of this label means; null: another.
+function spanIn(filter) {
+  const found = new RegExp('^' + TIME_LABEL + '=(\\d+)ns:(\\d+)ns$').exec(filter);
+  return found && found.slice(1).map(BigInt);
+}
+
 // on: {tell(text)}.
 class Timeline {
   constructor(data, on) {
@@ -21,6 +28,7 @@ class Timeline {
     this.n = data.rows[0].length - 1;
     data.rows.sort((a, b) => a[0].localeCompare(b[0], 'en', {numeric: true}));
     this.from = this.to = 0; // the columns that are marked
+    this.base = null;        // what they are compared with: two columns
     const all = new Float64Array(this.n);
     for (const [, ...values] of data.rows)
       values.forEach((v, k) => { all[k] += Math.abs(v); });
@@ -29,8 +37,9 @@ class Timeline {
       [name || '(no thread)', values])].map(([name, values]) => ({name, values,
       canvas: make('canvas')}));
     this.mark = make('div', {className: 'span', hidden: true});
+    this.baseMark = make('div', {className: 'span base', hidden: true});
     this.lane = make('div', {className: 'lane'}, ...this.strips.map(s =>
-      s.canvas), this.mark);
+      s.canvas), this.mark, this.baseMark);
     this.table = make('div', {className: 'timeline', tabIndex: 0, role: 'slider',
       'aria-label': 'time'}, make('div', {className: 'names'},
       ...this.strips.map(s => make('div', {title: shown(s.name)},
@@ -40,6 +49,17 @@ class Timeline {
     this.watcher = new ResizeObserver(() => this.draw());
     this.watcher.observe(this.lane);
     this.point(this.lane);
+    this.base = this.columns(param('tb'));
+    const now = this.columns(param('tf'));
+    if (now) [this.from, this.to] = now;
+    this.mark.hidden = !now;
+    this.place();
+  }
+  // Those that a filter means; null: none.
+  columns(filter) {
+    const span = spanIn(filter), d = this.data;
+    return span && span.map(t => Math.min(Math.max(Number((t - BigInt(d.from)) /
+      BigInt(d.step)), 0), this.n - 1));
   }
   point(e) {
     let down = false;
@@ -59,7 +79,7 @@ class Timeline {
       else this.say(column(event), column(event));
     });
     e.addEventListener('pointerup', () => {
-      if (down && this.from !== this.to) this.keep();
+      if (down && this.from !== this.to) this.keep(event.shiftKey);
       down = false;
     });
     e.addEventListener('pointercancel', () => { down = false; });
@@ -88,10 +108,17 @@ class Timeline {
     });
     this.place();
   }
+  marked() {
+    return [Math.min(this.from, this.to), Math.max(this.from, this.to)];
+  }
   place() {
-    const a = Math.min(this.from, this.to), b = Math.max(this.from, this.to);
-    this.mark.style.left = a / this.n * 100 + '%';
-    this.mark.style.width = (b + 1 - a) / this.n * 100 + '%';
+    const put = (mark, [a, b]) => {
+      mark.style.left = a / this.n * 100 + '%';
+      mark.style.width = (b + 1 - a) / this.n * 100 + '%';
+    };
+    put(this.mark, this.marked());
+    this.baseMark.hidden = !this.base;
+    if (this.base) put(this.baseMark, this.base);
   }
   set(from, to) {
     [this.from, this.to] = [from, to];
@@ -108,12 +135,20 @@ class Timeline {
       ' after the first sample   ' + this.print.number(sum) + ' (' +
       this.print.percent(sum) + ')');
   }
-  // What is marked, as a filter.
-  keep() {
-    const a = Math.min(this.from, this.to), b = Math.max(this.from, this.to);
+  // What is marked, as a filter, or to be compared with.
+  keep(isBase) {
+    if (isBase) {
+      this.base = this.marked();
+      this.mark.hidden = true;
+      this.place();
+      this.on.tell('Mark what is to be compared with this.');
+      return;
+    }
     const at = k => BigInt(this.data.from) + BigInt(k) * BigInt(this.data.step);
-    go('flamegraph', {tf: TIME_LABEL + '=' + at(a) + 'ns:' +
-      (at(b + 1) - 1n) + 'ns', z: ''});
+    const filter = ([a, b]) => TIME_LABEL + '=' + at(a) + 'ns:' +
+      (at(b + 1) - 1n) + 'ns';
+    go('flamegraph', {tf: filter(this.marked()), tb: this.base ?
+      filter(this.base) : '', z: ''});
   }
   key(name, shift) {
     const step = {ArrowLeft: -1, ArrowRight: 1}[name];
@@ -121,7 +156,7 @@ class Timeline {
       const to = Math.min(Math.max(this.to + (this.mark.hidden ? 0 : step), 0),
         this.n - 1);
       this.set(shift ? this.from : to, to);
-    } else if (name === 'Enter' && !this.mark.hidden) this.keep();
+    } else if (name === 'Enter' && !this.mark.hidden) this.keep(shift);
     else return false;
     return true;
   }
