@@ -5,8 +5,8 @@
  *
  * Both do their work on a thread of ours, since the caller's is one of the
  * program. `lock` is held meanwhile. As long as it is attached a thread of ours
- * (the watch) looks for modules that came, and whether the recorder is there:
- * when that was killed the process cleans up by itself.
+ * (the watch) looks for modules that came, and for the recorder: when that says
+ * so, or was killed, the process detaches by itself.
  *
  * Order. Entries are patched before anything is on: until then they lead
  * through a jump to where they led before. At the end profiles stop first, then
@@ -69,6 +69,10 @@ static uintptr_t malloc_before; /* cpprof__heap_our_malloc */
 /* The recorder's, mapped as long as it is attached; or NULL. Neither a right
  * nor a descriptor is needed to look at it. */
 static const uint32_t *control;
+
+/* The command sees by this name that it is still attached.
+ * ORDER: src/cli/record/attached.c. */
+#define WATCH_THREAD "cpprof-attach"
 
 static struct cpprof__periodic watch;
 static bool has_watch;
@@ -176,7 +180,7 @@ end(struct cpprof_error *error)
 
 /* Who attaches or detaches has the lock, and waits for this thread. */
 static void
-end_without_recorder(void)
+end_by_itself(void)
 {
     struct cpprof_error ignored;
 
@@ -206,7 +210,7 @@ turn(struct cpprof__periodic *p)
     n_turns++;
     look_at_modules();
     if (cpprof__control_is_stopped(control))
-        end_without_recorder();
+        end_by_itself();
 }
 
 static enum cpprof_status
@@ -214,7 +218,7 @@ start_watch(struct cpprof_error *error)
 {
     int failed;
 
-    watch = (struct cpprof__periodic){.name = "cpprof-attach",
+    watch = (struct cpprof__periodic){.name = WATCH_THREAD,
                                       .turn = turn,
                                       .period_ns = WATCH_NS,
                                       .flags = CPPROF__OWN_TABLE};

@@ -92,6 +92,7 @@ struct cpprof__target {
     pid_t pid;
     char name[32];
     char library[PATH_MAX]; /* of libcpprof.so as the process sees it */
+    bool force;             /* threads with a seccomp filter, too */
     bool is_loaded;         /* it is there already */
     const struct cpprof__image *loaded; /* then its image */
     struct cpprof__buffer auxv; /* of the program that it runs, where it lies */
@@ -115,6 +116,10 @@ cpprof__attach_free(struct cpprof__target *target);
 /* Is it still the program that was looked at? exec() keeps pid and tid. */
 bool
 cpprof__attach_is_same(const struct cpprof__target *target);
+
+/* By a signal, or by a tracer. */
+bool
+cpprof__attach_is_stopped(pid_t pid);
 
 /* A field of /proc/PID/status or of a thread's; false: it has none. */
 bool

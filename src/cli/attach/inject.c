@@ -409,16 +409,18 @@ rank_of_call(long number)
 #define OWN_NAME "cpprof"
 
 static int
-rank_of(pid_t pid, pid_t tid)
+rank_of(pid_t pid, pid_t tid, bool force)
 {
+    char state[16] = "", name[32] = "", filter[16] = "";
     struct cpprof__buffer text = {0};
-    char state[16] = "", name[32] = "";
     int rank = -1;
 
     cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid, (int)tid);
     if (text.data) {
         cpprof__status_field((char *)text.data, "State", state, sizeof state);
         cpprof__status_field((char *)text.data, "Name", name, sizeof name);
+        cpprof__status_field((char *)text.data, "Seccomp", filter,
+                             sizeof filter);
     }
     cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
     if (text.data && (*state == 'S' || *state == 'R'))
@@ -426,6 +428,8 @@ rank_of(pid_t pid, pid_t tid)
                    ? rank_of_call(strtol((char *)text.data, NULL, 10))
                    : 3;
     cpprof__buffer_free(&text);
+    if (strtol(filter, NULL, 10) && !force)
+        return -1;
     return tid != pid && !strncmp(name, OWN_NAME, strlen(OWN_NAME)) ? -1 : rank;
 }
 
@@ -439,7 +443,7 @@ by_rank(const void *a, const void *b)
 
 /* The threads that may be tried, best first. The caller frees them. */
 static struct candidate *
-list_threads(pid_t pid, size_t *n)
+list_threads(const struct cpprof__target *t, size_t *n)
 {
     struct candidate *found = NULL, *more;
     const struct dirent *entry;
@@ -447,11 +451,11 @@ list_threads(pid_t pid, size_t *n)
     DIR *folder;
 
     *n = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/task", (int)t->pid);
     folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-        int rank = tid > 0 ? rank_of(pid, tid) : -1;
+        int rank = tid > 0 ? rank_of(t->pid, tid, t->force) : -1;
 
         if (rank < 0)
             continue;
@@ -478,10 +482,10 @@ borrow(struct attempt *a)
     bool done = false;
 
     do {
-        threads = list_threads(a->target->pid, &n);
+        threads = list_threads(a->target, &n);
         if (!n)
             fail(a, "no thread of it can be stopped: all of them are in the "
-                    "kernel or gone");
+                    "kernel, have a seccomp filter or are gone");
         for (i = 0; i < n && !done; i++)
             done = try_thread(a, threads[i].tid);
         free(threads);

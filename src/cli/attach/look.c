@@ -354,7 +354,7 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
                         .reason = reason};
     bool may;
 
-    *target = (struct cpprof__target){.pid = pid};
+    *target = (struct cpprof__target){.pid = pid, .force = force};
     read_name(pid, target->name, sizeof target->name);
     may = cpprof__guest_is_known() ||
           no(&look, "attaching is not known on this processor yet");
@@ -378,6 +378,19 @@ cpprof__attach_is_same(const struct cpprof__target *target)
               memcmp(now.data, target->auxv.data, now.n) == 0;
     cpprof__buffer_free(&now);
     return is_same;
+}
+
+bool
+cpprof__attach_is_stopped(pid_t pid)
+{
+    struct cpprof__buffer status = {0};
+    char state[16] = "";
+
+    cpprof__read_proc(&status, "/proc/%d/status", (int)pid);
+    if (status.data)
+        cpprof__status_field((char *)status.data, "State", state, sizeof state);
+    cpprof__buffer_free(&status);
+    return *state == 'T' || *state == 't';
 }
 
 void

@@ -31,6 +31,9 @@
 /* Each takes some milliseconds at its begin and at its end. */
 #define PROCESSES_MAX 1000
 
+/* Tunable. So long a process may take to put everything back. */
+#define DETACH_NS (10 * CPPROF__NS_PER_S)
+
 struct process {
     pid_t pid;
     char name[32];
@@ -239,6 +242,48 @@ attach(struct attached *a, struct process *p, struct cpprof__target *target)
     return p->is_attached;
 }
 
+/* A thread of the library in it, which is there as long as it is attached.
+ * ORDER: src/attach/attach.c. */
+#define WATCH_THREAD "cpprof-attach"
+
+static bool
+has_watch(pid_t pid)
+{
+    struct cpprof__buffer name = {0};
+    const struct dirent *entry;
+    bool has = false;
+    char path[64];
+    DIR *tasks;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    tasks = opendir(path);
+    while (tasks && !has && (entry = readdir(tasks))) {
+        cpprof__read_proc(&name, "%s/%s/comm", path, entry->d_name);
+        has = name.data && !strcmp((char *)name.data, WATCH_THREAD "\n");
+    }
+    cpprof__buffer_free(&name);
+    if (tasks)
+        closedir(tasks);
+    return has;
+}
+
+/* Processes that were told so detach by themselves: nothing is done in a thread
+ * of theirs, which may not be allowed to. False: this one has not in time. */
+static bool
+wait_for_detach(const struct process *p)
+{
+    const struct timespec pause = {0, CPPROF__NS_PER_S / 100};
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + DETACH_NS;
+
+    while (has_watch(p->pid)) {
+        if (cpprof__now_ns(CLOCK_MONOTONIC) > until ||
+            cpprof__attach_is_stopped(p->pid))
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 static void
 detach(struct attached *a, struct process *p)
 {
@@ -246,10 +291,12 @@ detach(struct attached *a, struct process *p)
     struct cpprof__target target;
     char message[CPPROF__REASON_BYTES];
 
-    if (!p->is_attached || kill(p->pid, 0))
+    if (!p->is_attached || kill(p->pid, 0) ||
+        (!a->options->prints_threads && wait_for_detach(p)))
         return;
     if (!cpprof__attach_look(&target, p->pid, a->folder->library,
-                             a->folder->seen_library, true, message)) {
+                             a->folder->seen_library, a->options->force,
+                             message)) {
         if (!kill(p->pid, 0))
             cpprof__cli_warn("%d (%s): not detached: %s", (int)p->pid, p->name,
                              message);
@@ -266,6 +313,17 @@ detach(struct attached *a, struct process *p)
         cpprof__cli_warn("%d (%s): not detached: %s", (int)p->pid, p->name,
                          message);
     cpprof__attach_free(&target);
+}
+
+static void
+detach_all(struct attached *a)
+{
+    struct cpprof_error ignored;
+    size_t i;
+
+    cpprof_recording_stop(a->folder->path, &ignored);
+    for (i = 0; i < a->n; i++)
+        detach(a, &a->processes[i]);
 }
 
 /* Look at all, then attach to all. With names, those that may not be are left
@@ -411,21 +469,18 @@ record(struct attached *a)
     char *command[] = {a->processes[0].name, NULL};
     bool is_written;
     sigset_t set;
-    size_t i;
 
     cpprof__record_take_signals();
     take_enough(&set);
     if (!attach_all(a)) {
-        for (i = 0; i < a->n; i++)
-            detach(a, &a->processes[i]);
+        detach_all(a);
         return false;
     }
     if (!a->options->prints_threads) {
         say_what_is_recorded(a);
         wait_for_end(a, &set);
     }
-    for (i = 0; i < a->n; i++)
-        detach(a, &a->processes[i]);
+    detach_all(a);
     cpprof__record_child_ended(a->folder);
     if (a->options->prints_threads)
         return print_threads(a);
