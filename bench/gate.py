@@ -59,14 +59,20 @@ def cumulative(words):
     return found
 
 
+def n_runs(paths):
+    return sum(len(os.listdir(path)) if os.path.isdir(path) else 1
+               for path in paths)
+
+
 def threshold(base, head, over, target):
     """The same by a plain threshold: a function of 1 % of base or more fails
-    when the difference is more than `over` of it."""
+    when the mean of its runs is more than `over` larger."""
     before = cumulative(base)
     more = cumulative(["-diff_base=" + path for path in base] + head)
     whole = max(before.values())
+    scale = n_runs(base) / n_runs(head)
     grew = [name for name, value in before.items() if value >= whole / 100 and
-            more.get(name, 0) > over * value]
+            (value + more.get(name, 0)) * scale > (1 + over) * value]
     return ("fail" if grew else "pass"), target in grew
 
 
@@ -106,14 +112,26 @@ def print_head():
 
 
 def simulated(n_pairs):
-    usual = sim.Noise(0.02, 0.005)
+    usual, heavy = sim.Noise(0.02, 0.005), sim.Noise(0.02, 0.005, 0.1)
+    uneven = (usual, usual.times(4))
     rows = [
         ("A/A, 8 runs of 60 000 samples", 8, 60000, usual, 0, 0.05, 1),
         ("A/A, 8 runs of 6 000 samples", 8, 6000, usual, 0, 0.05, 0.3),
         ("A/A, 8 runs, machine 5 %, functions 2 %", 8, 60000,
          sim.Noise(0.05, 0.02), 0, 0.05, 0.3),
-        ("A/A, 8 runs, one in ten up to twice as long", 8, 60000,
-         sim.Noise(0.02, 0.005, 0.1), 0, 0.05, 0.3),
+        ("A/A, 8 runs, a tenth of runs and functions far off", 8, 60000, heavy,
+         0, 0.05, 0.5),
+        ("A/A, 8 runs, head scatters 4 times as far", 8, 60000, uneven, 0, 0.05,
+         0.5),
+        ("A/A, 20 runs and 1", (20, 1), 60000, usual, 0, 0.05, 0.5),
+        ("A/A, 20 runs and 1, which scatters 4 times as far", (20, 1), 60000,
+         uneven, 0, 0.05, 0.5),
+        ("A/A, 20 runs and 2", (20, 2), 60000, usual, 0, 0.05, 0.5),
+        ("A/A, 20 runs and 2, which scatter 4 times as far", (20, 2), 60000,
+         uneven, 0, 0.05, 0.5),
+        ("A/A, 20 runs and 5", (20, 5), 60000, usual, 0, 0.05, 0.5),
+        ("A/A, 20 runs and 5, which scatter 4 times as far", (20, 5), 60000,
+         uneven, 0, 0.05, 0.5),
         ("A/A, 4 runs", 4, 60000, usual, 0, 0.05, 0.3),
         ("A/A, 30 runs, -fail-over=2%", 30, 60000, usual, 0, 0.02, 0.3),
         ("5 % slower, 8 runs of 60 000 samples", 8, 60000, usual, 0.05, 0.05,
@@ -125,6 +143,8 @@ def simulated(n_pairs):
          usual, 0.02, 0.02, 0.2),
         ("10 % slower, 4 runs of 60 000 samples", 4, 60000, usual, 0.1, 0.05,
          0.2),
+        ("10 % slower, 20 runs and 4", (20, 4), 60000, usual, 0.1, 0.05, 0.2),
+        ("twice as slow, 20 runs and 3", (20, 3), 60000, usual, 1, 0.05, 0.2),
         ("5 % faster, 8 runs of 60 000 samples", 8, 60000, usual, -0.05, 0.05,
          0.1),
     ]

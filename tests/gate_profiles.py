@@ -51,10 +51,17 @@ def count(rng, mean):
 class Noise:
     """machine: the deviation of the speed of a run; scatter: that of each
     function in a run, beside that of counts; both as parts of 1. Heavy: now and
-    then a run is disturbed far more."""
+    then a run is disturbed far more, and so is a function in a run."""
 
     def __init__(self, machine=0.02, scatter=0.01, heavy=0.0):
         self.machine, self.scatter, self.heavy = machine, scatter, heavy
+
+    def times(self, factor):
+        return Noise(self.machine * factor, self.scatter * factor, self.heavy)
+
+    def of_function(self, rng):
+        far = 4 if self.heavy and rng.random() < self.heavy else 1
+        return math.exp(rng.gauss(0, far * self.scatter))
 
 
 def run(rng, program, n_samples, noise, growth=None):
@@ -64,8 +71,7 @@ def run(rng, program, n_samples, noise, growth=None):
         speed *= 1 + rng.random()
     found = {}
     for stack, share in program.stacks.items():
-        mean = n_samples * share * speed * \
-            math.exp(rng.gauss(0, noise.scatter)) * \
+        mean = n_samples * share * speed * noise.of_function(rng) * \
             (growth or {}).get(stack[-1], 1)
         n = count(rng, mean)
         if n:
@@ -81,19 +87,23 @@ def write(path, found):
 
 def write_sides(folder, seed, n_runs, n_samples, noise, growth=None,
                 program=None):
-    """Both sides as folders of n_runs files; head grows. Returns their names.
-    """
+    """Both sides as folders of n_runs files; head grows. n_runs and noise may
+    be pairs: of base, of head. Returns the names of the folders."""
     rng = random.Random(seed)
     program = program or Program(seed)
     names = []
-    for side in ("base", "head"):
+    for i_side, side in enumerate(("base", "head")):
         names.append(os.path.join(folder, side))
         os.makedirs(names[-1], exist_ok=True)
-        for i in range(n_runs):
+        for i in range(of_side(n_runs, i_side)):
             write(os.path.join(names[-1], "%03d.folded" % i),
-                  run(rng, program, n_samples, noise,
+                  run(rng, program, n_samples, of_side(noise, i_side),
                       growth if side == "head" else None))
     return names
+
+
+def of_side(value, i_side):
+    return value[i_side] if isinstance(value, tuple) else value
 
 
 def write_pprof(path, types, samples, duration_s=0, comments=()):

@@ -112,7 +112,12 @@ def test_verdicts():
     t.matches("and that is said", "one run of each side says nothing of the "
               "noise", done.stdout)
     status, report = judged(sides[0], "--", sides[1] + "/000.folded")
-    t.same("several runs beside one are judged", report["splits"], 0)
+    t.same("one run beside several decides nothing either",
+           {r["verdict"] for r in report["rows"]}, {"inconclusive"})
+    t.matches("and how many more runs of that side would",
+              r"one run of head says nothing of the noise; about \d+ more "
+              r"runs of (head|base and \d+ of head) would decide",
+              report["summary"])
     sides = sim.write_sides("double", 4, 3, 60000, QUIET, {sim.TARGET: 2})
     status, report = judged(sides[0], "--", sides[1])
     t.ok("twice the time is seen with 3 runs",
@@ -131,6 +136,17 @@ def test_rates():
                                 sim.Noise(0.03, 0.005), {sim.TARGET: 1.08})
         found += sim.TARGET in failing(judged(sides[0], "--", sides[1])[1])
     t.ok("8 % found, of 8", found >= 7, found)
+    usual = sim.Noise(0.02, 0.005)
+    for what, n_runs, noise in (
+            ("3 runs of head beside 20", (20, 3), usual),
+            ("2 noisy ones beside 20", (20, 2), (usual, usual.times(4))),
+            ("sides that scatter 1:4", 5, (usual, usual.times(4))),
+            ("heavy tails", 5, sim.Noise(0.02, 0.005, 0.1))):
+        wrong = 0
+        for i in range(20):
+            sides = sim.write_sides(what, 300 + i, n_runs, 20000, noise)
+            wrong += judged(sides[0], "--", sides[1])[0] == 1
+        t.less("A/A pairs that fail, of 20: " + what, wrong, 2)
 
 
 def test_robust():

@@ -16,17 +16,12 @@
 #define MOST_WEIGHT  0.2
 #define LEAST_SHARE  0.001
 #define LEAST_COMMON 0.3
-
-struct sides {
-    const struct cpprof__gate_model *m;
-    const struct cpprof__gate_values *v;
-    size_t n, n_base, n_head; /* runs */
-    double df;
-    double of_mean; /* 1/n_base + 1/n_head */
-};
+/* One function in a thousand is taken for a changed one by chance. */
+#define CHANGED 0.001
 
 struct share {
-    double change, weight, error; /* of a log ratio */
+    double change, weight; /* change: a log ratio */
+    double limit;          /* what is further off the middle has changed */
     uint32_t key;
 };
 
@@ -55,49 +50,54 @@ median_change(const struct share *shares, size_t n)
 /* How the share of each function in its runs changed, of those that are large
  * enough to say something. Returns their number. */
 static size_t
-find_shares(const struct sides *j, struct share *shares, double *x)
+find_shares(const struct cpprof__gate_model *m,
+            const struct cpprof__gate_values *v, struct share *shares,
+            double *x)
 {
+    double limit = cpprof__gate_deviate(CHANGED);
     size_t n = 0, k, i;
 
-    for (k = 0; k < j->v->n_keys; k++) {
+    for (k = 0; k < v->n_keys; k++) {
         struct cpprof__gate_sides s;
+        struct cpprof__gate_error error;
         double mean;
 
-        for (i = 0; i < j->n; i++)
-            x[i] = j->v->flat[k * j->n + i] * j->m->runs.at[i].work /
-                   j->m->runs.at[i].total;
-        s = cpprof__gate_sides(x, j->n_base, j->n_head);
-        mean = (s.base + s.head) / 2;
-        if (mean < LEAST_SHARE || s.base <= 0 || s.head <= 0)
+        for (i = 0; i < m->runs.n; i++)
+            x[i] = v->flat[k * m->runs.n + i] * m->runs.at[i].work /
+                   m->runs.at[i].total;
+        s = cpprof__gate_sides(x, m->n_base, m->n_head);
+        mean = (s.mean[0] + s.mean[1]) / 2;
+        if (mean < LEAST_SHARE || s.mean[0] <= 0 || s.mean[1] <= 0)
             continue;
-        shares[n++] =
-            (struct share){.change = log(s.head / s.base),
-                           .weight = mean < MOST_WEIGHT ? mean : MOST_WEIGHT,
-                           .error = sqrt(s.within / j->df * j->of_mean) / mean,
-                           .key = (uint32_t)k};
+        error = cpprof__gate_welch(&s, 0);
+        shares[n++] = (struct share){
+            .change = log(s.mean[1] / s.mean[0]),
+            .weight = mean < MOST_WEIGHT ? mean : MOST_WEIGHT,
+            .limit = cpprof__gate_t(limit, error.df) * error.se / mean,
+            .key = (uint32_t)k};
     }
     return n;
 }
 
 /* Add up what did not change; its part of the whole. */
 static double
-add_common(const struct sides *j, const struct share *shares, size_t n,
-           double *common)
+add_common(const struct cpprof__gate_model *m,
+           const struct cpprof__gate_values *v, const struct share *shares,
+           size_t n, double *common)
 {
     double middle = median_change(shares, n), part = 0;
-    double limit = cpprof__student_quantile(0.001, j->df);
-    size_t i, k;
+    size_t n_runs = m->runs.n, i, k;
 
-    memset(common, 0, j->n * sizeof *common);
+    memset(common, 0, n_runs * sizeof *common);
     for (k = 0; k < n; k++) {
-        if (fabs(shares[k].change - middle) > limit * shares[k].error)
+        if (fabs(shares[k].change - middle) > shares[k].limit)
             continue;
-        for (i = 0; i < j->n; i++) {
-            double x = j->v->flat[shares[k].key * j->n + i];
+        for (i = 0; i < n_runs; i++) {
+            double x = v->flat[shares[k].key * n_runs + i];
 
             common[i] += x;
-            part += x * j->m->runs.at[i].work / j->m->runs.at[i].total /
-                    (double)j->n;
+            part +=
+                x * m->runs.at[i].work / m->runs.at[i].total / (double)n_runs;
         }
     }
     return part;
@@ -105,35 +105,38 @@ add_common(const struct sides *j, const struct share *shares, size_t n,
 
 /* Is the difference of the sides larger than the runs of one side differ? */
 static bool
-is_real(const struct sides *j, const double *common, double *x)
+is_real(const struct cpprof__gate_model *m, const double *common, double *x)
 {
     struct cpprof__gate_sides s;
+    struct cpprof__gate_error error;
     size_t i;
 
-    for (i = 0; i < j->n; i++)
+    for (i = 0; i < m->runs.n; i++)
         x[i] = log(common[i]);
-    s = cpprof__gate_sides(x, j->n_base, j->n_head);
-    return fabs(s.head - s.base) >
-           cpprof__student_quantile(j->m->flags->alpha / 20, j->df) *
-               sqrt(s.within / j->df * j->of_mean);
+    s = cpprof__gate_sides(x, m->n_base, m->n_head);
+    error = cpprof__gate_welch(&s, 0);
+    return fabs(s.mean[1] - s.mean[0]) >
+           error.se * cpprof__gate_t(cpprof__gate_deviate(m->flags->alpha / 20),
+                                     error.df);
 }
 
 /* If what did not change differs between the sides by more than the runs of a
  * side do, the program has changed as a whole, and nothing is taken out. */
 static bool
-find_common(const struct sides *j, struct share *shares, double *common,
-            double *x)
+find_common(const struct cpprof__gate_model *m,
+            const struct cpprof__gate_values *v, struct share *shares,
+            double *common, double *x)
 {
-    size_t n = find_shares(j, shares, x), i;
+    size_t n = find_shares(m, v, shares, x), i;
 
     if (n)
         qsort(shares, n, sizeof *shares, by_change);
-    if (add_common(j, shares, n, common) < LEAST_COMMON)
+    if (add_common(m, v, shares, n, common) < LEAST_COMMON)
         return false;
-    for (i = 0; i < j->n; i++)
+    for (i = 0; i < m->runs.n; i++)
         if (common[i] <= 0)
             return false;
-    return !is_real(j, common, x);
+    return !is_real(m, common, x);
 }
 
 bool
@@ -141,24 +144,16 @@ cpprof__gate_factor(const struct cpprof__gate_model *m,
                     const struct cpprof__gate_values *v, double *factor,
                     bool *is_relative)
 {
-    const struct sides j = {.m = m,
-                            .v = v,
-                            .n = m->runs.n,
-                            .n_base = m->n_base,
-                            .n_head = m->n_head,
-                            .df = (double)m->runs.n - 2,
-                            .of_mean =
-                                1 / (double)m->n_base + 1 / (double)m->n_head};
+    size_t n = m->runs.n, i;
     struct share *shares = calloc(v->n_keys + 1, sizeof *shares);
-    double *common = calloc(j.n + 1, sizeof *common);
-    double *x = calloc(j.n + 1, sizeof *x), mean = 0;
+    double *common = calloc(n + 1, sizeof *common);
+    double *x = calloc(n + 1, sizeof *x), mean = 0;
     bool ok = shares && common && x;
-    size_t i;
 
-    *is_relative = ok && j.df > 0 && find_common(&j, shares, common, x);
-    for (i = 0; *is_relative && i < j.n; i++)
-        mean += common[i] / (double)j.n;
-    for (i = 0; *is_relative && i < j.n; i++)
+    *is_relative = ok && n > 2 && find_common(m, v, shares, common, x);
+    for (i = 0; *is_relative && i < n; i++)
+        mean += common[i] / (double)n;
+    for (i = 0; *is_relative && i < n; i++)
         factor[i] = common[i] / mean;
     free(shares);
     free(common);

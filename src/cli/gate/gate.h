@@ -30,6 +30,9 @@
 
 #define CPPROF__GATE_NONE UINT32_MAX
 
+/* Of more further runs it is said that no number would decide. */
+#define CPPROF__GATE_MOST_RUNS 10000
+
 /* Bytes of a name that people are shown: of templates it is long. */
 #define CPPROF__GATE_SHOWN 100
 
@@ -177,35 +180,77 @@ cpprof__gate_unfolded(const struct cpprof__gate_model *model, uint32_t node);
 
 /* ------------------------------------------------- statistics.c ------- */
 
-/* P(T > t) of Student's distribution, and the t of that probability. */
-double
-cpprof__student_tail(double t, double df);
-double
-cpprof__student_quantile(double tail, double df);
-
-/* Numbers of both sides of one thing. The first n_base are of base. */
+/* Numbers of both sides of one thing: [0] is of base, [1] of head. */
 struct cpprof__gate_sides {
-    double base, head; /* means */
-    double within;     /* sum of squares around them */
+    double mean[2];
+    double squares[2]; /* sums of them around the mean */
+    double n[2];
 };
+/* The first n_base of x are of base. */
 struct cpprof__gate_sides
 cpprof__gate_sides(const double *x, size_t n_base, size_t n_head);
 
-/* Splits of the runs into two sides that could have been, in a fixed order:
- * all, or a sample of them. */
-struct cpprof__gate_splits {
-    uint8_t *is_head; /* [split * n_runs + run] */
-    size_t n, n_runs;
+/* The variance of a run, if both sides scatter alike. */
+double
+cpprof__gate_pooled(const struct cpprof__gate_sides *sides);
+
+/* The standard error of the difference of the means, and its degrees of
+ * freedom: 0 where a side has one run, of which nobody knows how it scatters. A
+ * run scatters as much as is typical, and as the runs of both sides do; or
+ * more, where those of its own side do. */
+struct cpprof__gate_error {
+    double se, df;
 };
-/* At most that many, and CPPROF__GATE_MOST_SPLITS. If fewer than
- * CPPROF__GATE_FEW_SPLITS are possible there are none: n is 0. Errors:
+struct cpprof__gate_error
+cpprof__gate_welch(const struct cpprof__gate_sides *sides, double typical);
+
+/* How rare t is: the deviate of the normal distribution that is as rare; 0 of
+ * no degrees of freedom. And the t that is as rare as a deviate of 0 or more:
+ * HUGE_VAL of no degrees of freedom. */
+double
+cpprof__gate_rarity(double t, double df);
+double
+cpprof__gate_t(double z, double df);
+
+/* P(Z > z) of the normal distribution. */
+double
+cpprof__gate_tail(double z);
+
+/* ------------------------------------------------------ chance.c ------- */
+
+/* The differences that chance makes, in units of cpprof__gate_rarity(). Where
+ * one side has more runs and the other scatters more, splits mix what is not
+ * alike, and theory is asked, too. */
+struct cpprof__gate_chance {
+    CPPROF__ARRAY(double) z; /* of all rows and splits, falling */
+    size_t n_rows;
+    bool is_even;    /* as many runs of both sides */
+    size_t n_splits; /* 0: there are too few, the normal distribution tells */
+};
+
+/* How many splits there are for so many runs. */
+size_t
+cpprof__gate_n_splits(size_t n_rows, size_t n_base, size_t n_head);
+
+/* x: [row * runs + run]; typical: see cpprof__gate_welch(), by row. Errors:
  * CPPROF_NOMEM. */
-#define CPPROF__GATE_FEW_SPLITS  3000
-#define CPPROF__GATE_MOST_SPLITS 13000
 enum cpprof_status
-cpprof__gate_splits_make(struct cpprof__gate_splits *splits, size_t n_base,
-                         size_t n_head, size_t most,
-                         struct cpprof_error *error);
+cpprof__gate_chance_make(struct cpprof__gate_chance *chance, const double *x,
+                         const double *typical, size_t n_rows, size_t n_base,
+                         size_t n_head, struct cpprof_error *error);
+void
+cpprof__gate_chance_free(struct cpprof__gate_chance *chance);
+
+/* How many rows have z or more where nothing has changed; and the least z of
+ * which so many are expected. */
+double
+cpprof__gate_expected(const struct cpprof__gate_chance *chance, double z);
+double
+cpprof__gate_limit(const struct cpprof__gate_chance *chance, double n_expected);
+
+/* The z of which P(Z > z) is tail. */
+double
+cpprof__gate_deviate(double tail);
 
 /* ------------------------------------------------------ factor.c ------- */
 
@@ -226,10 +271,13 @@ struct cpprof__gate_row {
     double growth, low, high; /* parts of the base; HUGE_VAL: appeared */
     double of_whole;          /* growth as a part of the whole's base */
     double share;             /* of the whole, the larger side */
-    double t, se;
+    struct cpprof__gate_sides sides;
+    double typical; /* variance of a run; see cpprof__gate_welch() */
+    struct cpprof__gate_error error;
+    double z;          /* how rare the difference is */
     double p, q;       /* one-sided; q: false discovery rate */
     bool must_be_sure; /* the verdict of all waits for it */
-    double n_further;  /* runs of each side; 0: it is decided */
+    double n_further;  /* runs of the smaller side; 0: it is decided */
     bool is_proven;
     uint32_t because; /* the row of a callee that its growth comes from; NONE */
     uint32_t node;    /* where most of its growth is; NONE */
@@ -242,7 +290,7 @@ struct cpprof__gate_result {
     bool is_relative; /* compared with the rest of the program */
     bool has_whole;
     size_t n_tested;             /* functions */
-    size_t n_splits;             /* 0: Student's distribution */
+    size_t n_splits;             /* 0: Welch's test */
     CPPROF__ARRAY(char *) notes; /* lines for people */
 };
 

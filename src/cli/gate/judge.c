@@ -5,11 +5,11 @@
  * 1. What is common to all functions of a run, the speed of the machine, is
  *    taken out by what did not change (factor.c).
  * 2. Each function's difference is divided by its standard error, which comes
- *    from the runs (measure_row()).
- * 3. How large this must be follows from the same figures of splits of the runs
- *    that mean nothing (expected()), with few runs from Student's distribution.
+ *    from the runs of each side (statistics.c).
+ * 3. How rare this must be follows from the same figures of splits of the runs
+ *    that mean nothing (chance.c).
  * 4. The limit is chosen so that of all that is told, a part of alpha is told
- *    wrongly (limit_of()).
+ *    wrongly (find_proven()).
  *
  * The error that may be made, alpha, is parted: a half is for functions, a
  * tenth for the whole, a tenth for the choice of step 1. The rest is left,
@@ -26,46 +26,35 @@
 
 /* A function with more than this of the whole in all runs is the whole. */
 #define NEARLY_ALL 0.99
-/* The typical scatter counts for as much as that many runs do, so that one
- * that is small by chance makes no difference look large. */
-#define PRIOR_RUNS 4.0
-/* Splits say nothing of differences that are smaller than that many standard
- * errors. */
-#define LEAST_T 2.0
-/* Figures of splits that are computed, for all functions: of more functions
- * there are fewer splits. */
-#define MOST_FIGURES 40e6
+/* The further runs that one run of each side is told to need. */
+#define RUNS_OF_ONE 7
 
 struct judge {
     const struct cpprof__gate_model *m;
     const struct cpprof__gate_values *v;
     struct cpprof__gate_result *r;
     struct cpprof_error *error;
-    size_t n, n_base, n_head; /* runs */
-    double df;
-    double of_mean;                  /* 1/n_base + 1/n_head */
     double alpha;                    /* for functions */
     double *factor;                  /* by run */
     struct cpprof__gate_sides whole; /* divided by the factor */
     double quantum;                  /* of a mean of a run */
     CPPROF__ARRAY(double) x;         /* [row * n + run], of functions */
-    double *variance;                /* by row */
-    double scatter;                  /* typical, by what a count would have */
-    CPPROF__ARRAY(double) by_chance; /* t of splits, falling */
-    struct cpprof__gate_splits splits;
+    double *typical;                 /* variances, by row */
+    struct cpprof__gate_chance chance;
 };
 
 /* ------------------------------------------------------------ standard ---- */
 
 /* What the variance would be if samples fell by chance: of a part of a whole
- * that is fixed, in units of the quantum. */
+ * that is fixed. */
 static double
-by_count(const struct judge *j, double mean)
+by_count(const struct judge *j, const struct cpprof__gate_sides *s)
 {
-    double whole = (j->whole.base + j->whole.head) / 2;
+    double mean = (s->mean[0] + s->mean[1]) / 2;
+    double whole = (j->whole.mean[0] + j->whole.mean[1]) / 2;
     double part = whole > 0 ? mean / whole : 0;
 
-    return mean * (part < 1 ? 1 - part : 0);
+    return j->quantum * mean * (part < 1 ? 1 - part : 0);
 }
 
 static int
@@ -76,150 +65,46 @@ by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The typical ratio of a variance to that of a count. */
+/* The variances that are typical of rows of that size, by the ratio of the
+ * variance to that of a count. With few runs they are not below that. */
 static bool
-find_scatter(struct judge *j)
+find_typical(struct judge *j)
 {
     size_t n = j->r->rows.n, i, n_known = 0;
-    double *ratios = calloc(n + 1, sizeof *ratios);
+    double *ratios = calloc(n + 1, sizeof *ratios), scatter;
 
-    if (!ratios)
-        return false;
-    for (i = 0; i < n; i++) {
-        const struct cpprof__gate_row *row = &j->r->rows.at[i];
-        double chance = by_count(j, (row->base + row->head) / 2);
+    j->typical = calloc(n + 1, sizeof *j->typical);
+    for (i = 0; ratios && i < n; i++) {
+        const struct cpprof__gate_sides *s = &j->r->rows.at[i].sides;
+        double chance = by_count(j, s);
 
         if (chance > 0)
-            ratios[n_known++] = j->variance[i] / chance;
+            ratios[n_known++] = cpprof__gate_pooled(s) / chance;
     }
-    qsort(ratios, n_known, sizeof *ratios, by_number);
-    j->scatter = n_known ? ratios[n_known / 2] : 0;
+    if (n_known)
+        qsort(ratios, n_known, sizeof *ratios, by_number);
+    scatter = n_known ? ratios[n_known / 2] : 0;
+    if (!cpprof__gate_n_splits(n, j->m->n_base, j->m->n_head) && scatter < 1)
+        scatter = 1;
+    for (i = 0; ratios && j->typical && i < n; i++)
+        j->typical[i] = scatter * by_count(j, &j->r->rows.at[i].sides);
     free(ratios);
-    return true;
+    return ratios && j->typical;
 }
 
-/* The standard error of a difference whose variance in runs is this one. With
- * few runs it is never below what chance alone makes. */
-static double
-standard_error(const struct judge *j, double variance, double mean)
+/* How sure the difference of a row is. */
+static void
+measure(struct cpprof__gate_row *row, double typical)
 {
-    double chance = by_count(j, mean);
-    double typical = (PRIOR_RUNS * j->scatter * chance + j->df * variance) /
-                     (PRIOR_RUNS + j->df);
+    const struct cpprof__gate_sides *s = &row->sides;
+    double d = s->mean[1] - s->mean[0];
 
-    if (!j->splits.n) {
-        typical = typical > variance ? typical : variance;
-        if (typical < chance * j->quantum)
-            typical = chance * j->quantum;
-    }
-    return sqrt(typical * j->of_mean);
-}
-
-static double
-t_of(double difference, double error)
-{
-    return error > 0 ? difference / error : difference > 0 ? HUGE_VAL : 0;
-}
-
-/* -------------------------------------------------------------- chance ---- */
-
-/* t of one row under one split. */
-static double
-split_t(const struct judge *j, const double *x, const uint8_t *is_head,
-        double sum, double sum_squares)
-{
-    double head = 0, base, within;
-    size_t i;
-
-    for (i = 0; i < j->n; i++)
-        head += is_head[i] ? x[i] : 0;
-    base = (sum - head) / (double)j->n_base;
-    head /= (double)j->n_head;
-    within = sum_squares - (double)j->n_base * base * base -
-             (double)j->n_head * head * head;
-    return t_of(head - base, standard_error(j, within > 0 ? within / j->df : 0,
-                                            sum / (double)j->n));
-}
-
-static int
-falling(const void *a, const void *b)
-{
-    return by_number(b, a);
-}
-
-/* All figures that splits give which mean nothing. */
-static bool
-find_by_chance(struct judge *j)
-{
-    size_t n_rows = j->r->rows.n, k, i, s;
-
-    for (k = 0; k < n_rows; k++) {
-        const double *x = j->x.at + k * j->n;
-        double sum = 0, sum_squares = 0;
-
-        for (i = 0; i < j->n; i++) {
-            sum += x[i];
-            sum_squares += x[i] * x[i];
-        }
-        for (s = 0; s < j->splits.n; s++) {
-            double t =
-                split_t(j, x, j->splits.is_head + s * j->n, sum, sum_squares);
-            double *kept =
-                t > LEAST_T ? CPPROF__ARRAY_ADD(&j->by_chance) : NULL;
-
-            if (t > LEAST_T && !kept)
-                return false;
-            if (kept)
-                *kept = t;
-        }
-    }
-    if (j->by_chance.n)
-        qsort(j->by_chance.at, j->by_chance.n, sizeof *j->by_chance.at,
-              falling);
-    return true;
-}
-
-/* How many functions have t or more where nothing has changed. */
-static double
-expected(const struct judge *j, double t)
-{
-    size_t low = 0, high = j->by_chance.n;
-
-    if (!j->splits.n)
-        return (double)j->r->rows.n * cpprof__student_tail(t, j->df);
-    if (t <= LEAST_T)
-        return (double)j->r->rows.n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (j->by_chance.at[middle] >= t * (1 - 1e-9))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (double)low / (double)j->splits.n;
-}
-
-/* The least t of which so many are expected by chance. */
-static double
-limit_of(const struct judge *j, double n_expected)
-{
-    double low = 0, high = 1;
-    int i;
-
-    if (j->df <= 0)
-        return HUGE_VAL;
-    if (!j->splits.n)
-        return cpprof__student_quantile(
-            n_expected / (double)(j->r->rows.n ? j->r->rows.n : 1), j->df);
-    while (high < 1e9 && expected(j, high) > n_expected)
-        high *= 2;
-    for (i = 0; i < 60; i++) {
-        double middle = (low + high) / 2;
-
-        *(expected(j, middle) > n_expected ? &low : &high) = middle;
-    }
-    return high;
+    row->typical = typical;
+    row->error = cpprof__gate_welch(s, typical);
+    row->z = row->error.se > 0
+                 ? cpprof__gate_rarity(d / row->error.se, row->error.df)
+             : d > 0 ? HUGE_VAL
+                     : 0;
 }
 
 /* --------------------------------------------------------------- rows ---- */
@@ -230,8 +115,8 @@ is_tested(const struct judge *j, size_t key, const struct cpprof__gate_sides *s,
           double *share)
 {
     const struct cpprof__gate_key *k = &j->m->keys.at[key];
-    double base = j->whole.base > 0 ? s->base / j->whole.base : 0;
-    double head = j->whole.head > 0 ? s->head / j->whole.head : 0;
+    double base = j->whole.mean[0] > 0 ? s->mean[0] / j->whole.mean[0] : 0;
+    double head = j->whole.mean[1] > 0 ? s->mean[1] / j->whole.mean[1] : 0;
 
     *share = base > head ? base : head;
     return k->is_judged && k->is == key && !k->is_folded &&
@@ -239,36 +124,42 @@ is_tested(const struct judge *j, size_t key, const struct cpprof__gate_sides *s,
            (base < NEARLY_ALL || head < NEARLY_ALL);
 }
 
+static struct cpprof__gate_row
+new_row(uint32_t key, const struct cpprof__gate_sides *s)
+{
+    return (struct cpprof__gate_row){.key = key,
+                                     .base = s->mean[0],
+                                     .head = s->mean[1],
+                                     .sides = *s,
+                                     .share = 1,
+                                     .must_be_sure = true,
+                                     .because = CPPROF__GATE_NONE,
+                                     .node = CPPROF__GATE_NONE};
+}
+
 static bool
 add_row(struct judge *j, size_t key, const double *values)
 {
+    size_t n = j->m->runs.n, i;
     struct cpprof__gate_sides s;
     struct cpprof__gate_row *row;
     double *x, share;
-    size_t i;
 
-    if (!CPPROF__ARRAY_ROOM(&j->x, j->n))
+    if (!CPPROF__ARRAY_ROOM(&j->x, n))
         return false;
     x = j->x.at + j->x.n;
-    for (i = 0; i < j->n; i++)
+    for (i = 0; i < n; i++)
         x[i] = values[i] / j->factor[i];
-    s = cpprof__gate_sides(x, j->n_base, j->n_head);
+    s = cpprof__gate_sides(x, j->m->n_base, j->m->n_head);
     if (!is_tested(j, key, &s, &share))
         return true;
     row = CPPROF__ARRAY_ADD(&j->r->rows);
     if (!row)
         return false;
-    j->x.n += j->n;
-    *row = (struct cpprof__gate_row){
-        .key = (uint32_t)key,
-        .base = s.base,
-        .head = s.head,
-        .share = share,
-        .must_be_sure = share >= j->m->flags->sure,
-        .because = CPPROF__GATE_NONE,
-        .node = CPPROF__GATE_NONE,
-        .se = j->df > 0 ? s.within / j->df : 0, /* the variance, for now */
-    };
+    j->x.n += n;
+    *row = new_row((uint32_t)key, &s);
+    row->share = share;
+    row->must_be_sure = share >= j->m->flags->sure;
     return true;
 }
 
@@ -280,23 +171,67 @@ find_rows(struct judge *j)
     size_t k;
 
     for (k = 0; k < j->v->n_keys; k++)
-        if (!add_row(j, k, values + k * j->n))
+        if (!add_row(j, k, values + k * j->m->runs.n))
             return false;
-    j->variance = calloc(j->r->rows.n + 1, sizeof *j->variance);
-    for (k = 0; j->variance && k < j->r->rows.n; k++)
-        j->variance[k] = j->r->rows.at[k].se;
-    return j->variance != NULL;
+    return true;
+}
+
+/* The difference that a row can be told from none with n runs of each side, or
+ * more where it has more, if they scatter as those that are there; with a
+ * standard error on top, so that it mostly is. */
+static double
+told_with(const struct cpprof__gate_row *row, double n, double limit)
+{
+    struct cpprof__gate_sides s = row->sides;
+    double pooled = cpprof__gate_pooled(&s);
+    struct cpprof__gate_error error;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        double df = s.n[i] - 1, own = df > 0 ? s.squares[i] / df : pooled;
+
+        s.n[i] = s.n[i] > n ? s.n[i] : n;
+        s.squares[i] = own * (s.n[i] - 1);
+    }
+    error = cpprof__gate_welch(&s, row->typical);
+    return error.se * (cpprof__gate_t(limit, error.df) + 1);
+}
+
+/* How many runs the side with fewer needs besides, and the other one until it
+ * has as many. */
+static double
+further_runs(const struct cpprof__gate_row *row, double fail_over, double limit)
+{
+    const double *n = row->sides.n;
+    double least = n[0] < n[1] ? n[0] : n[1], more = 1, step;
+    double d = row->head - row->base;
+    double need = row->base > 0 ? fail_over * row->base - d : 0;
+
+    need = need > d ? need : d;
+    if (need <= 0)
+        return HUGE_VAL;
+    if (n[0] + n[1] < 3)
+        return RUNS_OF_ONE;
+    /* Up to the first power that does, then back in ever smaller steps. */
+    while (more <= CPPROF__GATE_MOST_RUNS &&
+           told_with(row, least + more, limit) > need)
+        more *= 2;
+    for (step = more / 4; more <= CPPROF__GATE_MOST_RUNS && step >= 1;
+         step /= 2)
+        if (told_with(row, least + more - step, limit) <= need)
+            more -= step;
+    return more;
 }
 
 /* The verdict of a row of which everything else is known. */
 static void
 decide(const struct judge *j, struct cpprof__gate_row *row, double limit)
 {
-    double most = j->m->flags->fail_over, half = limit * row->se, need;
-    double d = row->head - row->base, runs = 2 / j->of_mean;
+    double most = j->m->flags->fail_over, d = row->head - row->base;
+    double half = row->error.df > 0
+                      ? cpprof__gate_t(limit, row->error.df) * row->error.se
+                      : HUGE_VAL;
 
-    if (j->df <= 0)
-        half = HUGE_VAL;
     if (row->base > 0) {
         row->growth = d / row->base;
         row->low = (d - half) / row->base;
@@ -311,31 +246,21 @@ decide(const struct judge *j, struct cpprof__gate_row *row, double limit)
         row->verdict = CPPROF__GATE_PASS;
     else
         row->verdict = CPPROF__GATE_INCONCLUSIVE;
-    if (row->verdict != CPPROF__GATE_INCONCLUSIVE)
-        return;
-    need = row->base > 0 ? most * row->base - d : 0;
-    need = need > d ? need : d;
-    if (need <= 0)
-        row->n_further = HUGE_VAL;
-    else if (isinf(half))
-        row->n_further = 7;
-    else
-        row->n_further = ceil(runs * pow((half + row->se) / need, 2) - runs);
-    if (row->n_further < 1)
-        row->n_further = 1;
+    if (row->verdict == CPPROF__GATE_INCONCLUSIVE)
+        row->n_further = further_runs(row, most, limit);
 }
 
 static int
-by_t(const void *a, const void *b)
+by_rarity(const void *a, const void *b)
 {
     const struct cpprof__gate_row *x = a, *y = b;
 
-    if (x->t != y->t)
-        return x->t < y->t ? 1 : -1;
+    if (x->z != y->z)
+        return x->z < y->z ? 1 : -1;
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Rows sorted by t: how many are proven. Their false discovery rates, too. */
+/* Rows sorted by z: how many are proven. Their false discovery rates, too. */
 static size_t
 find_proven(struct judge *j)
 {
@@ -344,13 +269,9 @@ find_proven(struct judge *j)
     double least = 1;
 
     for (i = n; i-- > 0;) {
-        double all = j->df > 0 ? expected(j, rows[i].t) : (double)n;
+        double all = cpprof__gate_expected(&j->chance, rows[i].z);
 
-        /* Of what is no difference splits keep no figures. */
-        if (j->df > 0 && rows[i].t <= LEAST_T)
-            rows[i].p = cpprof__student_tail(rows[i].t, j->df);
-        else
-            rows[i].p = all / (double)n;
+        rows[i].p = all / (double)n;
         if (all / (double)(i + 1) < least)
             least = all / (double)(i + 1);
         rows[i].q = least;
@@ -361,70 +282,6 @@ find_proven(struct judge *j)
         rows[i].is_proven = true;
     return n_proven;
 }
-
-static void
-judge_functions(struct judge *j)
-{
-    struct cpprof__gate_row *rows = j->r->rows.at;
-    size_t n = j->r->rows.n, n_proven, i;
-    double limit;
-
-    for (i = 0; i < n; i++) {
-        rows[i].se = standard_error(j, j->variance[i],
-                                    (rows[i].base + rows[i].head) / 2);
-        rows[i].t =
-            j->df > 0 ? t_of(rows[i].head - rows[i].base, rows[i].se) : 0;
-        if (j->whole.base > 0)
-            rows[i].of_whole = (rows[i].head - rows[i].base) / j->whole.base;
-    }
-    if (n)
-        qsort(rows, n, sizeof *rows, by_t);
-    n_proven = find_proven(j);
-    limit = limit_of(j, j->alpha * (double)(n_proven ? n_proven : 1));
-    for (i = 0; i < n; i++)
-        decide(j, &rows[i], limit);
-}
-
-/* The whole is compared as it is: its noise is what the machine does. */
-static bool
-judge_whole(struct judge *j)
-{
-    double alpha = j->m->flags->alpha / 10, *x = calloc(j->n + 1, sizeof *x);
-    struct cpprof__gate_row row = {.key = CPPROF__GATE_NONE,
-                                   .share = 1,
-                                   .must_be_sure = true,
-                                   .because = CPPROF__GATE_NONE,
-                                   .node = CPPROF__GATE_NONE};
-    struct cpprof__gate_sides s;
-    double variance;
-    size_t i;
-
-    if (!x || !CPPROF__ARRAY_ROOM(&j->r->rows, 1)) {
-        free(x);
-        return false;
-    }
-    for (i = 0; i < j->n; i++)
-        x[i] = j->m->runs.at[i].total / j->m->runs.at[i].work;
-    s = cpprof__gate_sides(x, j->n_base, j->n_head);
-    free(x);
-    variance = j->df > 0 ? s.within / j->df : 0;
-    if (j->n < 6 && variance < s.base * j->quantum)
-        variance = s.base * j->quantum;
-    row.base = s.base;
-    row.head = s.head;
-    row.se = sqrt(variance * j->of_mean);
-    row.t = j->df > 0 ? t_of(s.head - s.base, row.se) : 0;
-    row.p = row.q = j->df > 0 ? cpprof__student_tail(row.t, j->df) : 1;
-    row.is_proven = j->df > 0 && row.p <= alpha;
-    decide(j, &row, j->df > 0 ? cpprof__student_quantile(alpha, j->df) : 0);
-    row.of_whole = row.growth;
-    memmove(j->r->rows.at + 1, j->r->rows.at,
-            j->r->rows.n++ * sizeof *j->r->rows.at);
-    j->r->rows.at[0] = row;
-    return true;
-}
-
-/* ---------------------------------------------------------------- all ---- */
 
 /* Failures first, then what grew most. */
 static int
@@ -440,6 +297,70 @@ by_importance(const void *a, const void *b)
         return x->of_whole < y->of_whole ? 1 : -1;
     return x->key < y->key ? -1 : x->key > y->key;
 }
+
+static void
+judge_functions(struct judge *j)
+{
+    struct cpprof__gate_row *rows = j->r->rows.at;
+    size_t n = j->r->rows.n, n_proven, i;
+    double limit, whole = j->whole.mean[0];
+
+    for (i = 0; i < n; i++) {
+        measure(&rows[i], j->typical[i]);
+        if (whole > 0)
+            rows[i].of_whole = (rows[i].head - rows[i].base) / whole;
+    }
+    if (n)
+        qsort(rows, n, sizeof *rows, by_rarity);
+    n_proven = find_proven(j);
+    limit = cpprof__gate_limit(&j->chance,
+                               j->alpha * (double)(n_proven ? n_proven : 1));
+    for (i = 0; i < n; i++)
+        decide(j, &rows[i], limit);
+    if (n)
+        qsort(rows, n, sizeof *rows, by_importance);
+}
+
+/* What all functions of a run have, as it is or without the machine. */
+static bool
+sum_up(const struct judge *j, const double *factor,
+       struct cpprof__gate_sides *sides)
+{
+    size_t n = j->m->runs.n, i;
+    double *x = calloc(n + 1, sizeof *x);
+
+    for (i = 0; x && i < n; i++)
+        x[i] = j->m->runs.at[i].total / j->m->runs.at[i].work /
+               (factor ? factor[i] : 1);
+    if (x)
+        *sides = cpprof__gate_sides(x, j->m->n_base, j->m->n_head);
+    free(x);
+    return x != NULL;
+}
+
+/* The whole is compared as it is: its noise is what the machine does. */
+static bool
+judge_whole(struct judge *j)
+{
+    double alpha = j->m->flags->alpha / 10;
+    struct cpprof__gate_sides s;
+    struct cpprof__gate_row row;
+
+    if (!sum_up(j, NULL, &s) || !CPPROF__ARRAY_ROOM(&j->r->rows, 1))
+        return false;
+    row = new_row(CPPROF__GATE_NONE, &s);
+    measure(&row, s.mean[0] * j->quantum);
+    row.p = row.q = cpprof__gate_tail(row.z);
+    row.is_proven = row.p <= alpha;
+    decide(j, &row, cpprof__gate_deviate(alpha));
+    row.of_whole = row.growth;
+    memmove(j->r->rows.at + 1, j->r->rows.at,
+            j->r->rows.n++ * sizeof *j->r->rows.at);
+    j->r->rows.at[0] = row;
+    return true;
+}
+
+/* ---------------------------------------------------------------- all ---- */
 
 static void
 conclude(struct cpprof__gate_result *r)
@@ -464,46 +385,26 @@ conclude(struct cpprof__gate_result *r)
 }
 
 static bool
-find_whole(struct judge *j)
-{
-    double *x = calloc(j->n + 1, sizeof *x), work = 0;
-    size_t i;
-
-    if (!x)
-        return false;
-    for (i = 0; i < j->n; i++) {
-        x[i] = j->m->runs.at[i].total / j->m->runs.at[i].work / j->factor[i];
-        work += j->m->runs.at[i].work / (double)j->n;
-    }
-    j->whole = cpprof__gate_sides(x, j->n_base, j->n_head);
-    j->quantum = j->m->quantum / work;
-    free(x);
-    return true;
-}
-
-static bool
 judge_all(struct judge *j)
 {
-    const char *per = j->m->flags->per;
+    const struct cpprof__gate_model *m = j->m;
+    struct cpprof__gate_result *r = j->r;
+    double work = 0;
+    size_t i;
 
-    if (!cpprof__gate_factor(j->m, j->v, j->factor, &j->r->is_relative) ||
-        !find_whole(j) || !find_rows(j) ||
-        cpprof__gate_splits_make(
-            &j->splits, j->n_base, j->n_head,
-            (size_t)(MOST_FIGURES / (double)(j->r->rows.n + 1)),
-            j->error) != CPPROF_OK ||
-        !find_scatter(j))
+    for (i = 0; i < m->runs.n; i++)
+        work += m->runs.at[i].work / (double)m->runs.n;
+    j->quantum = m->quantum / work;
+    if (!cpprof__gate_factor(m, j->v, j->factor, &r->is_relative) ||
+        !sum_up(j, j->factor, &j->whole) || !find_rows(j) || !find_typical(j) ||
+        cpprof__gate_chance_make(&j->chance, j->x.at, j->typical, r->rows.n,
+                                 m->n_base, m->n_head, j->error) != CPPROF_OK)
         return false;
-    j->r->n_tested = j->r->rows.n;
-    j->r->n_splits = j->splits.n;
-    if (!find_by_chance(j))
-        return false;
+    r->n_tested = r->rows.n;
+    r->n_splits = j->chance.n_splits;
     judge_functions(j);
-    if (j->r->rows.n)
-        qsort(j->r->rows.at, j->r->rows.n, sizeof *j->r->rows.at,
-              by_importance);
-    j->r->has_whole = !per || strcmp(per, "total") != 0;
-    return !j->r->has_whole || judge_whole(j);
+    r->has_whole = !m->flags->per || strcmp(m->flags->per, "total") != 0;
+    return !r->has_whole || judge_whole(j);
 }
 
 enum cpprof_status
@@ -511,30 +412,21 @@ cpprof__gate_judge(const struct cpprof__gate_model *m,
                    const struct cpprof__gate_values *v,
                    struct cpprof__gate_result *r, struct cpprof_error *error)
 {
-    struct judge j = {.m = m,
-                      .v = v,
-                      .r = r,
-                      .error = error,
-                      .n = m->runs.n,
-                      .n_base = m->n_base,
-                      .n_head = m->n_head,
-                      .df = (double)m->runs.n - 2,
-                      .alpha = m->flags->alpha / 2};
+    struct judge j = {
+        .m = m, .v = v, .r = r, .error = error, .alpha = m->flags->alpha / 2};
     size_t i;
     bool ok;
 
-    j.of_mean = 1 / (double)m->n_base + 1 / (double)m->n_head;
-    j.factor = calloc(j.n + 1, sizeof *j.factor);
-    for (i = 0; j.factor && i < j.n; i++)
+    j.factor = calloc(m->runs.n + 1, sizeof *j.factor);
+    for (i = 0; j.factor && i < m->runs.n; i++)
         j.factor[i] = 1;
     ok = j.factor && judge_all(&j);
     if (ok)
         conclude(r);
     free(j.factor);
-    free(j.variance);
-    free(j.splits.is_head);
+    free(j.typical);
+    cpprof__gate_chance_free(&j.chance);
     CPPROF__ARRAY_FREE(&j.x);
-    CPPROF__ARRAY_FREE(&j.by_chance);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 

@@ -277,8 +277,8 @@ measure(struct cpprof__gate_model *m, double *base, double *head,
         struct cpprof__gate_sides s =
             cpprof__gate_sides(v.cum + i * v.n_runs, m->n_base, m->n_head);
 
-        m->keys.at[i].base = s.base;
-        m->keys.at[i].head = s.head;
+        m->keys.at[i].base = s.mean[0];
+        m->keys.at[i].head = s.mean[1];
     }
     cpprof__gate_values_free(&v);
     return status;

@@ -62,16 +62,28 @@ cpprof__gate_amount(const struct cpprof__gate_model *m, double value, char *out,
     snprintf(out, size, "%s", text);
 }
 
+/* A side with more runs waits until the other has as many. */
 static void
-print_further(double n, struct cpprof__buffer *out)
+print_further(const struct cpprof__gate_model *m, double n,
+              struct cpprof__buffer *out)
 {
-    if (n > 10000)
+    double least = (double)(m->n_base < m->n_head ? m->n_base : m->n_head);
+    double base = least + n - (double)m->n_base;
+    double head = least + n - (double)m->n_head;
+
+    if (n > CPPROF__GATE_MOST_RUNS)
         cpprof__buffer_printf(out, "no number of runs would decide");
-    else
+    else if (m->n_base == m->n_head)
         cpprof__buffer_printf(out,
-                              "about %.0f more run%s of each side would "
-                              "decide",
+                              "about %.0f more run%s of each side would decide",
                               n, n > 1 ? "s" : "");
+    else if (base <= 0 || head <= 0)
+        cpprof__buffer_printf(out, "about %.0f more run%s of %s would decide",
+                              n, n > 1 ? "s" : "", base > 0 ? "base" : "head");
+    else
+        cpprof__buffer_printf(
+            out, "about %.0f more runs of base and %.0f of head would decide",
+            base, head);
 }
 
 void
@@ -89,15 +101,18 @@ cpprof__gate_reason(const struct cpprof__gate_model *m,
                               cpprof__gate_name(m, row), row->share * 100);
     else if (isinf(row->high))
         cpprof__buffer_printf(out,
-                              "%s: %s, and one run of each side says nothing "
-                              "of the noise",
-                              cpprof__gate_name(m, row), growth);
+                              "%s: %s, and one run of %s says nothing of the "
+                              "noise",
+                              cpprof__gate_name(m, row), growth,
+                              m->n_base > 1   ? "head"
+                              : m->n_head > 1 ? "base"
+                                              : "each side");
     else
         cpprof__buffer_printf(out, "%s: %s, surely between %s and %s",
                               cpprof__gate_name(m, row), growth, low, high);
     if (row->verdict == CPPROF__GATE_INCONCLUSIVE) {
         cpprof__buffer_printf(out, "; ");
-        print_further(row->n_further, out);
+        print_further(m, row->n_further, out);
     }
 }
 
