@@ -106,9 +106,11 @@ def of_side(value, i_side):
     return value[i_side] if isinstance(value, tuple) else value
 
 
-def write_pprof(path, types, samples, duration_s=0, comments=()):
+def write_pprof(path, types, samples, duration_s=0, comments=(), files=None,
+                period=0):
     """A profile.proto: types [(type, unit)]; samples [(stack from the root,
-    values, {label: text or number})]."""
+    values, {label: text or number})]; files {function: its source}; the period
+    is of the last type."""
     from protobuf import chunk, varint
     strings, functions, out = [""], {}, b""
 
@@ -136,9 +138,13 @@ def write_pprof(path, types, samples, duration_s=0, comments=()):
         out += chunk(2, body)
     for name, i in functions.items():
         out += chunk(4, number(1, i) + chunk(4, number(1, i)))
-        out += chunk(5, number(1, i) + number(2, text(name)))
+        out += chunk(5, number(1, i) + number(2, text(name)) +
+                     number(4, text((files or {}).get(name, ""))))
     for comment in comments:
         out += number(13, text(comment))
+    if period:
+        out += chunk(11, number(1, text(types[-1][0])) +
+                     number(2, text(types[-1][1]))) + number(12, period)
     for s in strings:
         out += chunk(6, s.encode())
     out += number(10, int(duration_s * 1e9))

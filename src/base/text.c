@@ -3,10 +3,12 @@
  * Characters and numbers. UTF-8 as RFC 3629 has it: nothing longer than needed,
  * no surrogates. Numbers as Go's strconv reads them: the prefixes 0x, 0b, 0o
  * and 0, underscores, and the same refusals in the same words; nothing wraps.
+ * What compilers append to symbols.
  */
 #include "base/text.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 size_t
 cpprof__utf8_next(const char *text, size_t n, uint32_t *rune)
@@ -96,4 +98,56 @@ cpprof__go_uint(const char *text, size_t n, unsigned base, uint64_t *value)
     if (wrong)
         *value = wrong == range ? UINT64_MAX : 0;
     return wrong;
+}
+
+/* ------------------------------------------------------------- symbols ---- */
+
+/* Components that compilers append to the names of copies, most with a number
+ * behind. A number alone is none: GCC numbers nested functions ("helper.0"). */
+static bool
+is_copy_suffix(const char *text, size_t n, bool has_number)
+{
+    static const char *const words[] = {
+        "cold",  "localalias", "warm", "exit", /* from here on: numbered */
+        "clone", "constprop",  "isra", "llvm", "lto_priv",
+        "part",  "specialized"};
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == n && memcmp(words[i], text, n) == 0)
+            return i < 4 || has_number;
+    return false;
+}
+
+static bool
+is_number(const char *text, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+    return n > 0;
+}
+
+size_t
+cpprof__symbol_source_length(const char *symbol, size_t n)
+{
+    const char *at = memchr(symbol, '@', n);
+    const char *dot;
+    size_t length = at && at > symbol ? (size_t)(at - symbol) : n;
+    size_t end = length;
+    bool has_number = false;
+
+    while ((dot = memrchr(symbol, '.', end)) && dot > symbol) {
+        size_t n_word = end - (size_t)(dot + 1 - symbol);
+
+        end = (size_t)(dot - symbol);
+        if (is_copy_suffix(dot + 1, n_word, has_number))
+            length = end;
+        else if (!is_number(dot + 1, n_word))
+            break;
+        has_number = is_number(dot + 1, n_word);
+    }
+    return length;
 }

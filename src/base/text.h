@@ -34,4 +34,12 @@ cpprof__digit(char c)
 const char *
 cpprof__go_uint(const char *text, size_t n, unsigned base, uint64_t *value);
 
+/*
+ * How much of a symbol of n bytes is the function's name: without "@VERSION"
+ * and without what GCC and LLVM append to the copies they make (".cold",
+ * ".constprop.0", ".isra.0", ".part.0", ".llvm.123", ...).
+ */
+size_t
+cpprof__symbol_source_length(const char *symbol, size_t n);
+
 #endif

@@ -63,6 +63,20 @@ def runs(name, stacks, n=8, noise=QUIET, seed=1):
     return name
 
 
+TYPES = [("requests", "count"), ("cpu", "nanoseconds")]
+
+
+def pprof_runs(name, values, files=None, types=None, n=8, **options):
+    """A folder of runs of {function below main: nanoseconds}."""
+    os.makedirs(name)
+    rng = random.Random(name)
+    for i in range(n):
+        sim.write_pprof("%s/%d.pb" % (name, i), types or TYPES, [
+            (["main", function], [1, int(rng.gauss(value, value / 100))], {})
+            for function, value in values.items()], files=files, **options)
+    return name
+
+
 # ---- verdicts ---------------------------------------------------------------
 
 def test_verdicts():
@@ -190,6 +204,21 @@ def test_matching():
     t.same("clones are their functions",
            (status, bool(row(report, "parse")), row(report, "hash.isra.3")),
            (0, True, {}))
+    go = {"main.part": 9000, "main": 30000, "main.cold": 9000}
+    files = {name: "/src/main.go" for name in go}
+    status, report = judged(
+        pprof_runs("go_base", go, files), "--",
+        pprof_runs("go_head", dict(go, **{"main.part": 18000}), files))
+    t.ok("main.part of Go is a function, and fails by itself",
+         status == 1 and "main.part" in failing(report), report["rows"])
+    long = "f<" + "x" * 2000
+    names = {long + str(i) + ">": 9000 for i in range(5)}
+    status, report = judged(
+        pprof_runs("long_base", names), "--",
+        pprof_runs("long_head", dict(names, **{long + "3>": 18000})))
+    t.same("names that differ at their end only are told apart",
+           (status, [name[-3:] for name in failing(report)
+                     if name != "the whole"]), (1, ["x3>"]))
     head = {s.replace("sort", "order"): n for s, n in base.items()}
     status, report = other("m_renamed", head)
     t.same("a renamed function is found by who is around it",
@@ -217,6 +246,15 @@ def test_matching():
          status == 1 and row(report, "work").get("verdict") == "fail", report)
     t.same("and the path leads to it", row(report, "work").get("path"),
            "main > work > check (new)")
+    ring = {"main;a": 3000, "main;b": 3000, "main;c": 3000, "main;a;b": 3000,
+            "main;b;c": 3000, "main;c;a": 3000, "main;d": 60000}
+    runs("m_ring", ring)
+    done = gate("m_ring", "--", runs("m_ring_slow", {
+        s: 8000 if s.count(";") > 1 else 1000 if n == 3000 else n
+        for s, n in ring.items()}))
+    t.ok("a ring of functions that all grew: one of them is named",
+         done.returncode == 1 and re.match(r"fail: [abc]: \+", done.stdout),
+         done.stdout)
     head = dict(base, **{"main;work;parse": 11000})
     status, report = other("m_blame", head)
     t.same("callers grew because of the callee",
@@ -226,9 +264,6 @@ def test_matching():
 
 
 # ---- what is judged, and by which work --------------------------------------
-
-TYPES = [("requests", "count"), ("cpu", "nanoseconds")]
-
 
 def test_work():
     """Head does twice the work in twice the time."""
@@ -510,20 +545,10 @@ def check_junit(path):
 ODD = "operator|<a & b>::`x`\x01\xff"
 
 
-def odd_runs(name, values):
-    os.makedirs(name)
-    rng = random.Random(name)
-    for i in range(8):
-        sim.write_pprof("%s/%d.pb" % (name, i), TYPES, [
-            (["main", function], [1, int(rng.gauss(value, value / 100))], {})
-            for function, value in values.items()])
-    return name
-
-
 def test_reports():
     base = {ODD: 9000, "g": 20000, "h": 15000}
-    sides = [odd_runs("o_base", base), "--",
-             odd_runs("o_head", dict(base, **{ODD: 12000}))]
+    sides = [pprof_runs("o_base", base), "--",
+             pprof_runs("o_head", dict(base, **{ODD: 12000}))]
     done = gate("-json=o.json", "-junit=o.xml", "-markdown=o.md",
                 "-flamegraph=o.html", *sides)
     t.same("all reports at once", (done.returncode, done.stdout[:5]),

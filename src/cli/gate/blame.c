@@ -88,7 +88,17 @@ find_through(const struct cpprof__gate_model *m,
     }
 }
 
-/* The innermost callee that most of a row's growth comes from. */
+/* Is `to` a reason for `from`, or for what that grew because of? */
+static bool
+leads_to(const struct cpprof__gate_row *rows, uint32_t from, uint32_t to)
+{
+    while (from != CPPROF__GATE_NONE && from != to)
+        from = rows[from].because;
+    return from == to;
+}
+
+/* The innermost callee that most of a row's growth comes from. Of functions
+ * that call each other in a ring one is left that nobody is the reason for. */
 static void
 find_because(const struct cpprof__gate_result *r, uint32_t row,
              const double *through)
@@ -102,7 +112,7 @@ find_because(const struct cpprof__gate_result *r, uint32_t row,
         double of_it = through[row * n + k];
 
         if (k == row || rows[k].verdict != CPPROF__GATE_FAIL || of_it < least ||
-            through[k * n + row] > of_it / 2)
+            through[k * n + row] > of_it / 2 || leads_to(rows, k, row))
             continue;
         if (rows[row].because == CPPROF__GATE_NONE ||
             through[rows[row].because * n + k] >

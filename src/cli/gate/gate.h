@@ -126,16 +126,17 @@ cpprof__gate_model_free(struct cpprof__gate_model *model);
 
 /* ------------------------------------------------------- names.c ------- */
 
-/* The name of a function without what a compiler adds to clones and parts of
- * it: "f.constprop.0" and "f [clone .cold]" are f. In `out`, cut to size. */
-void
-cpprof__gate_plain_name(const char *name, char *out, size_t size);
+/* How much of the name of a function is without what a compiler adds to clones
+ * and parts of it: "f.constprop.0" and "f [clone .cold]" are f. All of it in Go
+ * and in scripts, by the file of its source. */
+size_t
+cpprof__gate_plain_length(const char *name, const char *source);
 
 /* The package of a function: its namespace, the package of Go, the file of a
- * script, else the file of its mapping. */
-void
+ * script, else the file of its mapping. Returns its length. */
+size_t
 cpprof__gate_package(const char *name, const char *source, const char *mapping,
-                     char *out, size_t size);
+                     const char **package);
 
 /* -------------------------------------------------------- runs.c ------- */
 

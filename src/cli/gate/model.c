@@ -11,14 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names are cut to this; longer ones are templates of templates. */
-#define NAME_BYTES 1024
-
 /* ------------------------------------------------------------- tables ---- */
 
 struct wanted {
     const struct cpprof__gate_model *model;
     const char *name;
+    size_t n; /* of the name */
     uint32_t parent, key;
     bool is_judged;
 };
@@ -29,7 +27,8 @@ same_key(void *ctx, uint32_t value)
     const struct wanted *w = ctx;
     const struct cpprof__gate_key *key = &w->model->keys.at[value];
 
-    return key->is_judged == w->is_judged && strcmp(key->name, w->name) == 0;
+    return key->is_judged == w->is_judged &&
+           strncmp(key->name, w->name, w->n) == 0 && !key->name[w->n];
 }
 
 static bool
@@ -41,19 +40,20 @@ same_node(void *ctx, uint32_t value)
     return node->parent == w->parent && node->key == w->key;
 }
 
-/* The key of a name; NONE: no memory. */
+/* The key of a name of n bytes; NONE: no memory. */
 static uint32_t
-key_of(struct cpprof__gate_model *m, const char *name, bool is_judged)
+key_of(struct cpprof__gate_model *m, const char *name, size_t n, bool is_judged)
 {
-    struct wanted w = {.model = m, .name = name, .is_judged = is_judged};
-    uint64_t hash = cpprof__hash_bytes(name, strlen(name), is_judged);
+    struct wanted w = {
+        .model = m, .name = name, .n = n, .is_judged = is_judged};
+    uint64_t hash = cpprof__hash_bytes(name, n, is_judged);
     uint32_t k = cpprof__index_find(&m->key_index, hash, same_key, &w);
     struct cpprof__gate_key *key;
     char *copy;
 
     if (k != CPPROF__INDEX_NONE)
         return k;
-    copy = cpprof__arena_copy(&m->arena, name, strlen(name));
+    copy = cpprof__arena_copy(&m->arena, name, n);
     key = copy ? CPPROF__ARRAY_ADD(&m->keys) : NULL;
     if (!key)
         return CPPROF__GATE_NONE;
@@ -93,7 +93,17 @@ struct reader {
     const struct pprof_line *lines;
     const struct pprof_function *functions;
     uint32_t *function_keys; /* NONE: not looked for; not for packages */
+    struct cpprof__buffer text;
 };
+
+/* The key of a name that was written to r->text. */
+static uint32_t
+key_of_text(struct reader *r, bool is_judged)
+{
+    return r->text.failed
+               ? CPPROF__GATE_NONE
+               : key_of(r->m, (const char *)r->text.data, r->text.n, is_judged);
+}
 
 static const char *
 mapping_file(const struct reader *r, const struct pprof_location *l)
@@ -114,27 +124,27 @@ frame_key(struct reader *r, const struct pprof_location *location,
         line ? &r->functions[line->function] : NULL;
     uint32_t *kept =
         f && by_function ? &r->function_keys[line->function] : NULL;
-    const char *mapping = mapping_file(r, location), *slash;
-    char name[NAME_BYTES];
+    const char *name = f ? pprof_text(r->p, f->name, NULL) : "";
+    const char *source = f ? pprof_text(r->p, f->file, NULL) : "";
+    const char *mapping = mapping_file(r, location);
     uint32_t key;
+    size_t n;
 
     if (kept && *kept != CPPROF__GATE_NONE)
         return *kept;
-    slash = strrchr(mapping, '/');
-    if (!by_function)
-        cpprof__gate_package(f ? pprof_text(r->p, f->name, NULL) : "",
-                             f ? pprof_text(r->p, f->file, NULL) : "", mapping,
-                             name, sizeof name);
-    else if (f)
-        cpprof__gate_plain_name(pprof_text(r->p, f->name, NULL), name,
-                                sizeof name);
-    else
-        snprintf(name, sizeof name, "[%s]",
-                 *mapping ? slash ? slash + 1 : mapping : "unknown");
-    key = key_of(r->m, name, is_judged);
-    if (kept)
+    if (f && by_function) {
+        key = key_of(r->m, name, cpprof__gate_plain_length(name, source),
+                     is_judged);
         *kept = key;
-    return key;
+        return key;
+    }
+    n = cpprof__gate_package(by_function ? "" : name, by_function ? "" : source,
+                             mapping, &name);
+    if (!by_function)
+        return key_of(r->m, name, n, is_judged);
+    r->text.n = 0;
+    cpprof__buffer_printf(&r->text, *name == '[' ? "%s" : "[%s]", name);
+    return key_of_text(r, is_judged);
 }
 
 /* Go one frame down; *node is NONE without memory. Frames of one package in a
@@ -169,7 +179,7 @@ stack_node(struct reader *r, const struct pprof_sample *s, uint32_t *node)
                 return false;
     }
     if (*node == CPPROF__GATE_NONE)
-        return step(r, node, key_of(r->m, "[no stack]", false));
+        return step(r, node, key_of(r->m, "[no stack]", 10, false));
     return true;
 }
 
@@ -185,18 +195,18 @@ add_entry(struct cpprof__gate_run *run, uint32_t node, double value)
     return e != NULL;
 }
 
-/* "key=value" of a label. */
-static void
-label_name(const struct pprof_profile *p, const struct pprof_label *l,
-           char *name, size_t size)
+/* The key of "key=value" of a label. */
+static uint32_t
+label_key(struct reader *r, const struct pprof_label *l)
 {
-    const char *key = pprof_text(p, l->key, NULL);
-
+    r->text.n = 0;
+    cpprof__buffer_printf(&r->text, "%s=", pprof_text(r->p, l->key, NULL));
     if (l->kind == PPROF_LABEL_TEXT)
-        snprintf(name, size, "%s=%s", key, pprof_text(p, l->text, NULL));
+        cpprof__buffer_printf(&r->text, "%s", pprof_text(r->p, l->text, NULL));
     else
-        snprintf(name, size, "%s=%lld%s", key, (long long)l->num,
-                 pprof_text(p, l->unit, NULL));
+        cpprof__buffer_printf(&r->text, "%lld%s", (long long)l->num,
+                              pprof_text(r->p, l->unit, NULL));
+    return key_of_text(r, true);
 }
 
 /* A sample counts for each of its labels; those without one are in the whole
@@ -206,7 +216,6 @@ add_by_label(struct reader *r, const struct pprof_sample *s, double value,
              struct cpprof__gate_run *run)
 {
     const char *wanted = r->m->flags->label_key;
-    char name[NAME_BYTES];
     size_t i;
 
     for (i = 0; i < s->n_labels; i++) {
@@ -217,9 +226,8 @@ add_by_label(struct reader *r, const struct pprof_sample *s, double value,
         if (wanted ? strcmp(pprof_text(r->p, l->key, NULL), wanted) != 0
                    : l->kind != PPROF_LABEL_TEXT)
             continue;
-        label_name(r->p, l, name, sizeof name);
-        if (!step(r, &node, key_of(r->m, name, true)) ||
-            !stack_node(r, s, &node) || !add_entry(run, node, value))
+        if (!step(r, &node, label_key(r, l)) || !stack_node(r, s, &node) ||
+            !add_entry(run, node, value))
             return false;
     }
     return true;
@@ -311,6 +319,7 @@ read_samples(struct cpprof__gate_model *m, const struct pprof_profile *p,
     memset(r.function_keys, 0xff, (n + 1) * sizeof *r.function_keys);
     status = fill_run(&r, value, run, error);
     free(r.function_keys);
+    cpprof__buffer_free(&r.text);
     return status;
 }
 

@@ -5,43 +5,9 @@
  */
 #include "cli/gate/gate.h"
 
-#include <ctype.h>
+#include "base/text.h"
+
 #include <string.h>
-
-/* What compilers put behind a name, with a number behind some of them. */
-static const char *const suffixes[] = {
-    ".constprop", ".isra",  ".part", ".cold",     ".lto_priv", ".localalias",
-    ".llvm",      ".clone", ".hot",  ".unlikely", ".__uniq",   ".specialized"};
-#define N_SUFFIXES (sizeof suffixes / sizeof *suffixes)
-
-/* Does text go on with one of them and end, or go on with a point? */
-static bool
-is_suffix(const char *text)
-{
-    size_t i, n;
-
-    for (i = 0; i < N_SUFFIXES; i++) {
-        n = strlen(suffixes[i]);
-        if (strncmp(text, suffixes[i], n) == 0 &&
-            (!text[n] || text[n] == '.' || text[n] == ']' || text[n] == ' '))
-            return true;
-    }
-    return false;
-}
-
-void
-cpprof__gate_plain_name(const char *name, char *out, size_t size)
-{
-    const char *clone = strstr(name, " [clone ");
-    size_t n = clone && clone > name ? (size_t)(clone - name) : strlen(name), i;
-
-    for (i = 1; i < n; i++)
-        if (name[i] == '.' && is_suffix(name + i)) {
-            n = i;
-            break;
-        }
-    snprintf(out, size, "%.*s", (int)n, name);
-}
 
 static bool
 ends_in(const char *text, const char *end)
@@ -51,12 +17,29 @@ ends_in(const char *text, const char *end)
     return n > n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-static const char *
-base_name(const char *path)
+/* Is it the file of a language whose compiler makes no copies of functions, or
+ * of scripts? There main.part is a name that somebody chose. */
+static bool
+has_own_names(const char *source)
 {
-    const char *slash = strrchr(path, '/');
+    return ends_in(source, ".go") || ends_in(source, ".lua") ||
+           ends_in(source, ".py");
+}
 
-    return slash ? slash + 1 : path;
+size_t
+cpprof__gate_plain_length(const char *name, const char *source)
+{
+    const char *clone = strstr(name, " [clone ");
+    const char *unit = strstr(name, ".__uniq.");
+    size_t n = strlen(name);
+
+    if (has_own_names(source))
+        return n;
+    if (clone && clone > name)
+        n = (size_t)(clone - name);
+    if (unit && unit > name && unit < name + n)
+        n = (size_t)(unit - name);
+    return cpprof__symbol_source_length(name, n);
 }
 
 /* The length of the namespace that a name begins with: what stands before the
@@ -76,23 +59,24 @@ namespace_length(const char *name)
     return n;
 }
 
-void
+size_t
 cpprof__gate_package(const char *name, const char *source, const char *mapping,
-                     char *out, size_t size)
+                     const char **package)
 {
+    const char *slash = strrchr(name, '/');
+    const char *dot = strchr(slash ? slash : name, '.');
     size_t n = namespace_length(name);
 
-    if (ends_in(source, ".go")) {
-        const char *last = strrchr(name, '/');
-        const char *dot = strchr(last ? last : name, '.');
-
-        snprintf(out, size, "%.*s", dot ? (int)(dot - name) : (int)strlen(name),
-                 name);
-    } else if (ends_in(source, ".lua") || ends_in(source, ".py")) {
-        snprintf(out, size, "%s", source);
+    *package = name;
+    if (ends_in(source, ".go"))
+        return dot ? (size_t)(dot - name) : strlen(name);
+    if (has_own_names(source)) {
+        *package = source;
     } else if (n) {
-        snprintf(out, size, "%.*s", (int)n, name);
+        return n;
     } else {
-        snprintf(out, size, "%s", *mapping ? base_name(mapping) : "[unknown]");
+        slash = strrchr(mapping, '/');
+        *package = slash ? slash + 1 : *mapping ? mapping : "[unknown]";
     }
+    return strlen(*package);
 }

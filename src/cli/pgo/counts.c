@@ -11,6 +11,7 @@
 #include "cli/pgo/pgo.h"
 
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/fetch/debuginfod.h"
 #include "cli/messages.h"
 #include "profile/model/model.h"
@@ -298,25 +299,6 @@ find_builds(struct work *w, struct cpprof_error *error)
 
 /* --------------------------------------------------------- locations ---- */
 
-size_t
-cpprof__pgo_source_name(const char *symbol)
-{
-    static const char *const copies[] = {"cold",        "constprop", "isra",
-                                         "part",        "llvm",      "lto_priv",
-                                         "specialized", NULL};
-    const char *dot = symbol, *const * word;
-
-    while (*dot && (dot = strchr(dot + 1, '.')))
-        for (word = copies; *word; word++) {
-            size_t n = strlen(*word);
-
-            if (dot > symbol && strncmp(dot + 1, *word, n) == 0 &&
-                (dot[1 + n] == '.' || !dot[1 + n]))
-                return (size_t)(dot - symbol);
-        }
-    return strlen(symbol);
-}
-
 /* Are all frames in a function and on a line of which the compiler will know
  * what they are? */
 static bool
@@ -350,7 +332,8 @@ name_spot(struct work *w, struct spot *s)
 
     if (!n || outer->is_stand_in)
         return;
-    n_name = cpprof__pgo_source_name(outer->system_name);
+    n_name = cpprof__symbol_source_length(outer->system_name,
+                                          strlen(outer->system_name));
     s->name = add_name(w, outer->system_name, n_name);
     s->start = outer->entry;
     s->limit = outer->limit;

@@ -103,11 +103,6 @@ cpprof__pgo_count(struct cpprof__pgo_counts *counts,
                   const struct cpprof__pgo_request *request,
                   struct cpprof_error *error);
 
-/* The name that a function has in its source: the n bytes of a symbol that
- * stand before ".cold", ".constprop.0" and so on, but with ".__uniq.". */
-size_t
-cpprof__pgo_source_name(const char *symbol);
-
 void
 cpprof__pgo_counts_free(struct cpprof__pgo_counts *counts);
 

@@ -9,6 +9,7 @@
 #include "cli/pgo/pgo.h"
 
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/messages.h"
 
 #include <math.h>
@@ -106,9 +107,10 @@ add_line(struct work *w, struct cpprof__table *table,
 static uint32_t
 name_of(struct work *w, const struct cpprof__frame *frame)
 {
-    uint32_t name =
-        cpprof__strings_add(&w->counts->names, frame->system_name,
-                            cpprof__pgo_source_name(frame->system_name));
+    uint32_t name = cpprof__strings_add(
+        &w->counts->names, frame->system_name,
+        cpprof__symbol_source_length(frame->system_name,
+                                     strlen(frame->system_name)));
 
     w->failed |= name == CPPROF__NO_STRING;
     return name;

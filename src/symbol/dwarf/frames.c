@@ -16,6 +16,8 @@
  */
 #include "symbol/dwarf/frames.h"
 
+#include "base/text.h"
+
 #include "symbol/elf/demangle.h"
 
 #include <dwarf.h>

@@ -9,14 +9,6 @@
 #include "base/buffer.h"
 
 /*
- * How much of a symbol of n bytes is the function's name: without "@VERSION"
- * and without what GCC and LLVM append to the copies they make (".cold",
- * ".constprop.0", ".isra.0", ".part.0", ".llvm.123", ...).
- */
-size_t
-cpprof__symbol_source_length(const char *symbol, size_t n);
-
-/*
  * Append the demangled name; false, and nothing appended, when it is none of a
  * mangled language, too long (16 KiB in, 64 KiB out), or memory ran out.
  * C++ as c++filt prints it; Rust without the hash.
