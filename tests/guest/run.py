@@ -69,18 +69,11 @@ IDLE = (None, "off", "linked off", "heap", "locks", "http", "vm")
 BUSY_THERE = "25"
 
 # Cells that do not hold yet, and why: docs/testing.md.
-PERF_TABLE = ({"cpu perf"}, "perf events are in the program's table, and so "
-              "is the thread that makes them")
 KNOWN = {
     "limits_memory": (
         {"record all", "all", "attached"},
         "under a limit of 12 MB there is no room for all "
         "tables; cpprof record says so and exits with 1"),
-    "lowest_descriptor": PERF_TABLE,
-    "lowest_later": PERF_TABLE,
-    "raw_calls": PERF_TABLE,
-    "standard_closed": PERF_TABLE,
-    "standard_restored": PERF_TABLE,
 }
 
 

@@ -104,6 +104,29 @@ test_sampling_goes_on(void (*close_all)(void), const char *name)
     profile_free(p);
 }
 
+static int
+count_descriptors(void)
+{
+    int n = 0, fd;
+
+    for (fd = 0; fd < 8192; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* Events are opened once the thread ticks. */
+static void
+test_no_descriptor_of_ours_is_there(void)
+{
+    int before = count_descriptors();
+
+    start_collecting();
+    hog_one(300 * MS);
+    check_equal(count_descriptors(), before,
+                "while a thread is sampled the program has no new descriptor");
+    profile_free(stop_collecting());
+}
+
 /* The numbers that were closed are handed out again. */
 static void
 test_own_files_untouched(void)
@@ -155,5 +178,6 @@ main(int argc, char **argv)
     test_sampling_goes_on(close_by_range, "close_range");
     test_sampling_goes_on(close_in_a_loop, "a loop of close");
     test_own_files_untouched();
+    test_no_descriptor_of_ours_is_there();
     return check_done();
 }

@@ -195,11 +195,14 @@ drainer(void *arg)
              scanned = cpprof__clock_ns(CLOCK_MONOTONIC);
     uint32_t n_scans = 0;
 
+    cpprof__threads_begin_events();
     sem_post(&s->drainer_is_up);
     while (!load_acquire(&s->finish)) {
         uint64_t now;
 
         wait_for_work(s->spool.ring, wait_ns);
+        if (s->engine == &cpprof__engine_perf)
+            cpprof__threads_tend_events();
         wait_ns = drain(s) ? DRAIN_NS_MIN : wait_ns * 2;
         if (wait_ns > scan_interval(s))
             wait_ns = scan_interval(s);
@@ -231,9 +234,7 @@ cpprof__session_start_drainer(struct cpprof__session *s)
         .run = drainer,
         .arg = s,
         .wake = &s->spool.ring->wake,
-        /* Perf events are in the program's table: handlers use them. */
-        .flags = s->engine == &cpprof__engine_perf ? CPPROF__WITH_KEEPER
-                                                   : CPPROF__OWN_TABLE,
+        .flags = CPPROF__OWN_TABLE,
     };
     failed = cpprof__own_thread_start(&s->drainer);
     while (!failed && sem_wait(&s->drainer_is_up))

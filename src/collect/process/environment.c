@@ -152,21 +152,17 @@ start_samplers(const struct cpprof__birth *birth)
         start_cpu(birth);
 }
 
-/* Relative paths are meant for the folder of this moment. Perf events are in
- * the program's table of descriptors, so who makes them has that, too. */
+/* Relative paths are meant for the folder of this moment. */
 static void
 start_samplers_late(void)
 {
-    bool has_perf = environment.kinds & CPPROF__KIND_CPU &&
-                    environment.cpu.engine == CPPROF_ENGINE_PERF;
-
     if (!(environment.kinds & SAMPLED_KINDS))
         return;
     if (*environment.out != '/' && !getcwd(folder, sizeof folder))
         strcpy(folder, "/");
     cpprof__late_begin(*environment.directory ? RECORDED_NS
                                               : CPPROF__WRITES_AFTER_NS,
-                       has_perf ? 0 : CPPROF__OWN_TABLE, start_samplers);
+                       CPPROF__OWN_TABLE, start_samplers);
 }
 
 void

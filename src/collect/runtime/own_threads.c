@@ -53,8 +53,6 @@
 #define PAUSE_NS      1000000000u
 #define PAUSE_LOOK_NS 100000
 
-#define NEEDS_KEEPER ((unsigned)(CPPROF__OWN_TABLE | CPPROF__WITH_KEEPER))
-
 static struct cpprof__own_lock change;
 static struct cpprof__own_lock pause_lock; /* guards the two */
 static uint32_t is_pausing;
@@ -286,7 +284,7 @@ tell_over(struct cpprof__own_thread *t)
 static void
 leave_keeper(unsigned flags)
 {
-    if (flags & NEEDS_KEEPER)
+    if (flags & CPPROF__OWN_TABLE)
         cpprof__keeper_leave(self.is_alone);
 }
 
@@ -405,8 +403,8 @@ start_new(struct cpprof__own_thread *t)
     int failed;
 
     note_program_mask();
-    if (t->flags & NEEDS_KEEPER && !cpprof__keeper_enter())
-        t->flags &= ~NEEDS_KEEPER;
+    if (t->flags & CPPROF__OWN_TABLE && !cpprof__keeper_enter())
+        t->flags &= ~(unsigned)CPPROF__OWN_TABLE;
     t->is_over = 0;
     t->is_alone = false;
     if (waits)
@@ -619,6 +617,12 @@ cpprof__own_thread_say(const char *line, size_t n)
         close(fd);
         close(process);
     }
+}
+
+bool
+cpprof__own_thread_has_table(void)
+{
+    return self.has_table;
 }
 
 bool

@@ -32,8 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The second: a keeper is there, though the table is the program's. */
-enum { CPPROF__OWN_TABLE = 1, CPPROF__WITH_KEEPER = 2 };
+enum { CPPROF__OWN_TABLE = 1 };
 
 /* Bytes of their stacks: for libdw, which recurses over DIEs; touched as far as
  * they are used. */
@@ -75,6 +74,10 @@ cpprof__own_thread_detached(bool (*run)(void *arg), void *arg, unsigned flags);
 /* The same with a name and a futex. Safety: MT. */
 int
 cpprof__own_thread_start_detached(const struct cpprof__own_thread *what);
+
+/* Has the calling thread, one of ours, a table of descriptors of its own? */
+bool
+cpprof__own_thread_has_table(void);
 
 /* A thread with a table of its own has the keeper run f, and does not wait;
  * false: the caller has none. Safety: MT. */

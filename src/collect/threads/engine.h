@@ -64,20 +64,19 @@ cpprof__engine_choose(enum cpprof_engine wanted, uint32_t rate_hz,
 void
 cpprof__perf_refuse(void);
 
-/* In a forked child: close the copy of the parent's event, which goes on. */
+/* The caller has a table of descriptors of its own, in which nothing is: from
+ * here on it opens events, and no other thread. */
 void
-cpprof__perf_forget(struct cpprof__thread *t);
+cpprof__perf_own(void);
 
-/* Give the event its period, which the handler does with the first tick, in
- * the stead of a thread that blocks the signal. */
+/* Do for a slot's event what is to be done: open, close, let go on. A thread
+ * that cannot have one keeps its timer. holds: no event ticks. By the owner. */
 void
-cpprof__perf_end_phase(const struct cpprof__thread *t, uint64_t period_ns);
+cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns, bool holds);
 
-/* Hold an engine still for an exec, and let it go on when that failed. */
+/* The same for a thread that used CPU time without a tick. */
 void
-cpprof__perf_pause(const struct cpprof__thread *t);
-void
-cpprof__perf_go_on(const struct cpprof__thread *t);
+cpprof__perf_push(struct cpprof__thread *t, uint64_t period_ns);
 
 /* Does perf skip the time in the kernel (perf_event_paranoid 2)? */
 bool

@@ -2,16 +2,19 @@
 /*
  * perf_event_open with the CPU clock of each thread: a timer interrupt of its
  * own, exact at any rate, delivered as a signal by the descriptor (F_SETSIG,
- * F_SETOWN_EX) without a buffer. It stops with each signal until the handler
- * lets it go on, so there is never more than one in the queue. Containers
- * refuse it. Descriptors are moved high, out of the way of programs that count
- * theirs, and are never touched before it is clear that they are still ours.
+ * F_SETOWN_EX) without a buffer. Containers refuse it.
+ *
+ * Descriptors are in the table of the drainer, which alone opens and changes
+ * events; what it forgets is closed with its table. No handler can let an event
+ * go on, so each has a credit of signals, which the drainer renews: the handler
+ * wakes it when half is used. Without credit an event stops, and the next tick
+ * counts what was missed. So there is a bound to what is in the queue.
  *
  * Source: perf_event_open(2), fcntl(2).
  */
 #include "arch/atomic.h"
-#include "base/descriptor.h"
 #include "base/status.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
@@ -33,8 +36,18 @@
 /* A limit on queued signals has to be above that. */
 #define QUEUE_MIN 1024u
 
+/* Tunable: the signals of an event that may be in the queue at once: those of
+ * this time, which the drainer has to come. */
+#define CREDIT_NS  200000000u
+#define CREDIT_MIN 8u
+#define CREDIT_MAX 512u
+
 static bool user_only;
 static bool is_refused;
+
+/* Of the drainer. */
+static int32_t owner; /* its tid; 0: no thread may open events */
+static uint32_t n_events;
 
 bool
 cpprof__perf_is_user_only(void)
@@ -97,96 +110,167 @@ perf_open(uint64_t period_ns, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
+/* ---- of the thread that opens them -------------------------------------- */
+
+static bool
+is_owner(void)
+{
+    return load_relaxed(&owner) == (int32_t)syscall(SYS_gettid);
+}
+
+void
+cpprof__perf_own(void)
+{
+    bool has_table = cpprof__own_thread_has_table();
+
+    n_events = 0;
+    store_relaxed(&owner, has_table ? (int32_t)syscall(SYS_gettid) : 0);
+}
+
+static uint32_t
+credit_of(uint64_t period_ns)
+{
+    uint64_t n = CREDIT_NS / period_ns;
+
+    return n < CREDIT_MIN   ? CREDIT_MIN
+           : n > CREDIT_MAX ? CREDIT_MAX
+                            : (uint32_t)n;
+}
+
+/* All that events may send at once is a quarter of what may be queued. */
+static bool
+has_room(uint64_t period_ns)
+{
+    struct rlimit limit;
+
+    return has_queue() && !getrlimit(RLIMIT_SIGPENDING, &limit) &&
+           (n_events + 1) * (uint64_t)credit_of(period_ns) <=
+               limit.rlim_cur / 4;
+}
+
 static int
 deliver_to(int fd, const struct cpprof__thread *t)
 {
-    struct f_owner_ex owner = {F_OWNER_TID, t->tid};
+    struct f_owner_ex owner_of_fd = {F_OWNER_TID, t->tid};
 
     if (fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) ||
-        fcntl(fd, F_SETSIG, CPPROF__SIGNAL) || fcntl(fd, F_SETOWN_EX, &owner) ||
-        ioctl(fd, PERF_EVENT_IOC_REFRESH, 1))
+        fcntl(fd, F_SETSIG, CPPROF__SIGNAL) ||
+        fcntl(fd, F_SETOWN_EX, &owner_of_fd))
         return errno;
     return 0;
 }
 
+static void
+grant(struct cpprof__thread *t, uint32_t n)
+{
+    t->perf_granted += n;
+    store_relaxed(&t->perf_wakes_at, t->perf_granted - n / 2);
+    ioctl(t->perf_fd, PERF_EVENT_IOC_REFRESH, n);
+}
+
+/* An event that does not run yet, whose first tick is the thread's next. */
 static int
 perf_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
     uint64_t used = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
-    uint64_t first = t->base_ns + t->phase_ns;
+    uint64_t due = cpprof__ticks_due(t, used, period_ns);
+    uint64_t next = t->base_ns + t->phase_ns + due * period_ns;
     int failed, fd;
 
-    (void)period_ns; /* the handler sets it with the first tick */
-    if (!has_queue())
+    if (!is_owner() || !has_room(period_ns))
         return EAGAIN;
-    first = first > used + PERIOD_NS_MIN ? first - used : PERIOD_NS_MIN;
-    fd = open_event(t->tid, first, user_only);
+    next = next > used + PERIOD_NS_MIN ? next - used : PERIOD_NS_MIN;
+    fd = open_event(t->tid, next, user_only);
     if (fd < 0)
         return errno;
-    fd = cpprof__descriptor_high(fd);
-    if (fd < 0)
-        return errno;
-    store_relaxed(&t->perf_fd, fd);
-    store_relaxed(&cpprof__sampler.uses_perf, true);
     failed = deliver_to(fd, t);
     if (failed) {
         close(fd);
-        store_relaxed(&t->perf_fd, -1);
+        return failed;
     }
-    return failed;
+    n_events++;
+    t->perf_granted = 0;
+    store_relaxed(&t->perf_signals, 0u);
+    t->perf_is_over = t->perf_is_held = false;
+    store_relaxed(&cpprof__sampler.uses_perf, true);
+    store_relaxed(&t->perf_fd, fd);
+    return 0;
 }
 
-/* A descriptor that sends our signal to this thread is ours. */
 static bool
 perf_is_armed(const struct cpprof__thread *t)
 {
-    struct f_owner_ex owner;
-
-    return t->perf_fd >= 0 && fcntl(t->perf_fd, F_GETSIG) == CPPROF__SIGNAL &&
-           !fcntl(t->perf_fd, F_GETOWN_EX, &owner) &&
-           owner.type == F_OWNER_TID && owner.pid == t->tid;
+    return t->perf_fd >= 0 && !t->perf_is_over;
 }
 
+/* By another thread than the owner: the owner closes it. */
 static void
 perf_disarm(struct cpprof__thread *t)
 {
-    /* A forked child may hold a copy, which would keep the event alive. */
-    if (perf_is_armed(t))
-        ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
-    cpprof__perf_forget(t);
-}
-
-void
-cpprof__perf_forget(struct cpprof__thread *t)
-{
-    if (perf_is_armed(t))
-        close(t->perf_fd);
+    if (t->perf_fd < 0)
+        return;
+    t->perf_is_over = true;
+    if (!is_owner())
+        return;
+    close(t->perf_fd);
+    n_events--;
     store_relaxed(&t->perf_fd, -1);
 }
 
-void
-cpprof__perf_end_phase(const struct cpprof__thread *t, uint64_t period_ns)
+/* The first tick comes after a random part of the period; from then on the
+ * period holds. */
+static void
+renew_credit(struct cpprof__thread *t, uint64_t period_ns)
 {
-    if (perf_is_armed(t))
-        ioctl(t->perf_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
-}
+    uint32_t credit = credit_of(period_ns);
+    uint32_t n = load_relaxed(&t->perf_signals);
 
-/* A tick that comes within the first call is handled when that returns, and the
- * handler lets the event go on. */
-void
-cpprof__perf_pause(const struct cpprof__thread *t)
-{
-    if (!perf_is_armed(t))
+    if (!t->perf_granted) {
+        grant(t, 1);
         return;
-    ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
-    ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
+    }
+    if (t->perf_granted == 1 && n)
+        ioctl(t->perf_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
+    if (n >= t->perf_wakes_at)
+        grant(t, credit - (t->perf_granted - n));
+}
+
+static void
+hold(struct cpprof__thread *t)
+{
+    if (!t->perf_is_held)
+        ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
+    t->perf_is_held = true;
 }
 
 void
-cpprof__perf_go_on(const struct cpprof__thread *t)
+cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns, bool holds)
 {
-    if (perf_is_armed(t))
-        ioctl(t->perf_fd, PERF_EVENT_IOC_REFRESH, 1);
+    if (t->perf_fd >= 0 && (t->perf_is_over || load_acquire(&is_refused)))
+        perf_disarm(t);
+    if (t->perf_fd < 0 && t->tid > 0 && !holds && !perf_arm(t, period_ns))
+        cpprof__engine_timer.disarm(t);
+    if (t->perf_fd < 0)
+        return;
+    if (holds) {
+        hold(t);
+        return;
+    }
+    if (t->perf_is_held)
+        grant(t, 1);
+    t->perf_is_held = false;
+    renew_credit(t, period_ns);
+}
+
+/* One that was stopped by its last signal while it was let go on. */
+void
+cpprof__perf_push(struct cpprof__thread *t, uint64_t period_ns)
+{
+    uint32_t left = t->perf_granted - load_relaxed(&t->perf_signals);
+
+    if (is_owner() && perf_is_armed(t) && !t->perf_is_held &&
+        t->perf_granted > 1 && left < credit_of(period_ns))
+        grant(t, 1);
 }
 
 static void

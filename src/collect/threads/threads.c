@@ -32,6 +32,8 @@
 #include "collect/threads/thread_creation.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +47,11 @@
 
 /* Tunable: slots that a scan looks at while others wait. */
 #define LOOKS_AT_ONCE 64
+
+/* Tunable: how long an exec, or who lowers the limit on signals, waits for the
+ * drainer to hold perf events, and how often it looks. */
+#define ASK_NS      1000000000u
+#define ASK_LOOK_NS 10000000
 
 /* A slot that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
@@ -132,7 +139,7 @@ take_slot(int32_t tid)
     t->delivered = t->precharged_ticks = t->missed = 0;
     t->seen_sp = t->seen_tp = 0;
     t->busy = 0;
-    t->is_adopted = false;
+    t->is_adopted = t->holds_events = false;
     t->session = plan.generation;
     set_tid(t, tid);
     return t;
@@ -168,15 +175,15 @@ begin_clock(struct cpprof__thread *t)
     store_release(&t->generation, plan.generation);
 }
 
-/* With the session's engine, or with the timer where perf is refused for this
- * one thread (descriptors run out). */
+/* Perf events take the place of timers when the drainer comes. */
 static void
 arm(struct cpprof__thread *t)
 {
-    if (!plan.engine->arm(t, plan.period_ns))
-        return;
-    if (plan.engine == &cpprof__engine_perf)
-        cpprof__engine_timer.arm(t, plan.period_ns);
+    struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
+
+    cpprof__engine_timer.arm(t, plan.period_ns);
+    if (plan.engine == &cpprof__engine_perf && ring)
+        cpprof__ring_wake(ring);
 }
 
 static void
@@ -322,6 +329,7 @@ charge_missing(struct cpprof__thread *t, bool at_stop)
 
     if (due <= had + 1) /* one may be on its way */
         return;
+    cpprof__perf_push(t, plan.period_ns);
     if (!cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
         frame = at_stop ? CPPROF__FRAME_EXITED : 0;
     if (frame &&
@@ -340,10 +348,8 @@ look_after(struct cpprof__thread *t)
     if (t->has_timer && cpprof__timers_are_many(0)) /* the limit is lower now */
         cpprof__engine_timer.disarm(t);
     delivered = load_relaxed(&t->delivered);
-    if (delivered == t->seen_delivered) {
-        cpprof__perf_end_phase(t, plan.period_ns);
+    if (delivered == t->seen_delivered)
         charge_missing(t, false);
-    }
     t->seen_delivered = delivered;
 }
 
@@ -364,23 +370,84 @@ learn_stacks(void)
     cpprof__buffer_free(&maps);
 }
 
+/* ---- perf events ------------------------------------------------------- */
+
+/* What is asked of the drainer, which alone can change events. */
+static struct {
+    uint32_t n_holds; /* execs for which no event ticks */
+    uint32_t asked;   /* how often */
+    uint32_t tended;  /* futex: the last that was done */
+} events;
+
+/* Until the drainer has been there once more, or is late. Safety: AS. */
+static void
+ask_drainer(void)
+{
+    const struct timespec pause = {0, ASK_LOOK_NS};
+    struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
+    uint64_t until = cpprof__clock_ns(CLOCK_MONOTONIC) + ASK_NS;
+    uint32_t mine = __atomic_add_fetch(&events.asked, 1, __ATOMIC_SEQ_CST),
+             done;
+
+    while (ring &&
+           (done = load_acquire(&events.tended), (int32_t)(mine - done) > 0) &&
+           cpprof__clock_ns(CLOCK_MONOTONIC) < until) {
+        cpprof__ring_wake(ring);
+        syscall(SYS_futex, &events.tended, FUTEX_WAIT, done, &pause, NULL, 0);
+    }
+}
+
 void
 cpprof__threads_leave_perf(void)
+{
+    if (!load_relaxed(&cpprof__sampler.uses_perf))
+        return;
+    cpprof__perf_refuse();
+    if (plan.engine == &cpprof__engine_perf && !cpprof__own_thread_is_this())
+        ask_drainer();
+}
+
+void
+cpprof__threads_begin_events(void)
 {
     struct cpprof__thread *t;
     uint32_t i;
 
-    if (!load_relaxed(&cpprof__sampler.uses_perf))
-        return;
     pthread_mutex_lock(&lock);
-    cpprof__perf_refuse();
-    for (i = 0; plan.engine && (t = cpprof__thread_at(i)); i++) {
-        if (t->tid <= 0 || t->perf_fd < 0)
-            continue;
-        cpprof__engine_perf.disarm(t);
-        cpprof__engine_timer.arm(t, plan.period_ns);
-    }
+    cpprof__perf_own();
+    for (i = 0; (t = cpprof__thread_at(i)); i++)
+        if (t->perf_fd >= 0) /* a page that is written to is copied */
+            store_relaxed(&t->perf_fd, -1);
     pthread_mutex_unlock(&lock);
+}
+
+static void
+tend(struct cpprof__thread *t, bool holds)
+{
+    bool had_event = t->perf_fd >= 0;
+
+    cpprof__perf_tend(t, plan.period_ns, holds);
+    if (had_event && t->perf_fd < 0 && t->tid > 0 && !t->has_timer)
+        cpprof__engine_timer.arm(t, plan.period_ns);
+}
+
+void
+cpprof__threads_tend_events(void)
+{
+    uint32_t n = load_acquire(&events.asked), i = 0, end;
+    struct cpprof__thread *t = NULL;
+    bool holds = load_acquire(&events.n_holds);
+
+    do {
+        pthread_mutex_lock(&lock);
+        for (end = i + LOOKS_AT_ONCE; i < end && (t = cpprof__thread_at(i));
+             i++)
+            if (plan.engine == &cpprof__engine_perf)
+                tend(t, holds);
+        pthread_mutex_unlock(&lock);
+    } while (t);
+    store_release(&events.tended, n);
+    syscall(SYS_futex, &events.tended, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void
@@ -627,8 +694,11 @@ cpprof__threads_suspend(void)
     struct cpprof__thread *t =
         cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
 
-    if (t)
-        cpprof__perf_pause(t);
+    if (!t || load_relaxed(&t->perf_fd) < 0)
+        return;
+    t->holds_events = true;
+    __atomic_add_fetch(&events.n_holds, 1, __ATOMIC_SEQ_CST);
+    ask_drainer();
 }
 
 void
@@ -637,13 +707,15 @@ cpprof__threads_resume(void)
     struct cpprof__thread *t =
         cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
 
-    if (t)
-        cpprof__perf_go_on(t);
+    if (!t || !t->holds_events)
+        return;
+    t->holds_events = false;
+    __atomic_sub_fetch(&events.n_holds, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The child has one thread and none of the parent's timers. The descriptors of
- * the parent's events were copied into it. All slots are free. If somebody was
- * at work on their list, who is not here, it is made anew. */
+/* The child has one thread and none of the parent's timers. Events are in a
+ * table of descriptors that it does not have. All slots are free. If somebody
+ * was at work on their list, who is not here, it is made anew. */
 void
 cpprof__threads_in_child(void)
 {
@@ -659,11 +731,12 @@ cpprof__threads_in_child(void)
         if (is_whole && !load_relaxed(&cpprof__thread_tids[i]))
             continue;
         t->has_timer = false;
-        cpprof__perf_forget(t);
+        t->perf_fd = -1;
         give_slot(t);
     }
     plan.engine = NULL;
     n_armed = n_seen = 0;
+    memset(&events, 0, sizeof events);
     cpprof__timers_in_child();
     phase_state = 0;
     memset(&cpprof__self, 0, offsetof(struct cpprof__thread_self, labels));

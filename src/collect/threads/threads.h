@@ -60,10 +60,17 @@ cpprof__thread_started(struct cpprof__thread *t);
 void
 cpprof__thread_creation(uintptr_t start, const void *labels);
 
+/* By the drainer: before anything else, and whenever it was woken. Perf events
+ * are in its table of descriptors. */
+void
+cpprof__threads_begin_events(void);
+void
+cpprof__threads_tend_events(void);
+
 /*
- * Around an exec by the calling thread: its perf event is off,
- * because its signal would meet the new image without a handler; POSIX timers
- * and what they sent are taken away by the kernel.
+ * Around an exec by the calling thread: perf events are off, because their
+ * signal would meet the new image without a handler; POSIX timers and what they
+ * sent are taken away by the kernel. Waits for the drainer, a second at most.
  */
 void
 cpprof__threads_suspend(void);

@@ -34,8 +34,6 @@
 #include "collect/signal/unwind/stack_view.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
@@ -88,28 +86,20 @@ sampled_thread(enum cpprof__signal_source source, const siginfo_t *info,
     return t;
 }
 
-/* The first tick of a perf event comes after a random part of the period;
- * from then on the period holds. */
+/* A perf event stops when it has sent what it was granted: signals of this
+ * number are all kept. The drainer grants more (threads/engine_perf.c), and is
+ * woken for that before all is used. */
 static void
-end_perf_phase(const struct cpprof__thread *t, const siginfo_t *info)
+use_perf_credit(struct cpprof__ring *ring, struct cpprof__thread *t,
+                const siginfo_t *info)
 {
-    uint64_t period = cpprof__sampler.period_ns;
-    int32_t fd = load_relaxed(&t->perf_fd);
+    uint32_t n = load_relaxed(&t->perf_signals) + 1;
 
-    if (info->si_fd == fd)
-        cpprof__syscall(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period, 0,
-                        0, 0);
-}
-
-/* An event stops when it has sent its signal, so that there is never more than
- * one in the queue: signals of this number are all kept. */
-static void
-let_perf_go_on(const struct cpprof__thread *t, const siginfo_t *info)
-{
-    int32_t fd = load_relaxed(&t->perf_fd);
-
-    if (info->si_fd == fd)
-        cpprof__syscall(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1, 0, 0, 0);
+    if (info->si_fd != load_relaxed(&t->perf_fd))
+        return;
+    store_relaxed(&t->perf_signals, n);
+    if (n >= load_relaxed(&t->perf_wakes_at))
+        cpprof__ring_wake(ring);
 }
 
 /*
@@ -125,8 +115,6 @@ ticks(enum cpprof__signal_source source, const siginfo_t *info,
     if (source == CPPROF__FROM_TIMER)
         return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0) +
                swap_acq_rel(&t->missed, 0u);
-    if (!had)
-        end_perf_phase(t, info);
     due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
                             cpprof__sampler.period_ns);
     return due > had ? due - had : 0;
@@ -283,7 +271,7 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
     if (!t)
         return;
     if (source == CPPROF__FROM_PERF)
-        let_perf_go_on(t, info);
+        use_perf_credit(ring, t, info);
     /* Threads made by a bare clone() may share a slot for a moment. */
     if (swap_acq_rel(&t->busy, 1)) {
         add_relaxed(&ring->lost, 1);

@@ -29,7 +29,12 @@ struct cpprof__thread {
     bool is_adopted;     /* to be armed by who found it */
     bool has_timer;
     int32_t timer_id;        /* kernel's id, when has_timer */
-    int32_t perf_fd;         /* -1: none */
+    int32_t perf_fd;         /* in the drainer's table; -1: none */
+    uint32_t perf_granted;   /* signals that its event may have sent */
+    uint32_t perf_wakes_at;  /* with which of them the drainer is woken */
+    bool perf_is_over;       /* the drainer has to close it */
+    bool perf_is_held;       /* for an exec */
+    bool holds_events;       /* it is about to exec */
     uint64_t phase_ns;       /* CPU time until the first tick, 1 to period */
     uint64_t base_ns;        /* thread CPU time when it was armed */
     uint64_t seen_delivered; /* .delivered at the last scan */
@@ -48,8 +53,9 @@ struct cpprof__thread {
                           * 0: it does not */
 
     /* Written by the handler, read by the scan. */
-    uint32_t busy;      /* a handler is using what is below */
-    uint64_t delivered; /* ticks that came, overruns counted */
+    uint32_t busy;         /* a handler is using what is below */
+    uint64_t delivered;    /* ticks that came, overruns counted */
+    uint32_t perf_signals; /* that came of its event */
     uint64_t missed; /* ticks before the timer was set, for the next signal */
     uint64_t precharged_ticks; /* ticks that the scan already charged because
                                 * the thread blocked the signal */
