@@ -44,6 +44,19 @@ compare_starts(const void *a, const void *b)
     return x->value < y->value ? -1 : x->value > y->value;
 }
 
+/* Most are made in order. */
+static void
+sort(struct cpprof__ranges *ranges)
+{
+    size_t i;
+
+    for (i = 1; i < ranges->n; i++)
+        if (compare_starts(&ranges->items[i - 1], &ranges->items[i]) > 0)
+            break;
+    if (i < ranges->n)
+        qsort(ranges->items, ranges->n, sizeof *ranges->items, compare_starts);
+}
+
 static bool
 is_disjoint(const struct cpprof__ranges *ranges)
 {
@@ -165,8 +178,7 @@ make_disjoint(struct cpprof__ranges *ranges)
 bool
 cpprof__ranges_seal(struct cpprof__ranges *ranges)
 {
-    if (ranges->n)
-        qsort(ranges->items, ranges->n, sizeof *ranges->items, compare_starts);
+    sort(ranges);
     if (!ranges->failed && (is_disjoint(ranges) || make_disjoint(ranges))) {
         cpprof__array_trim((void **)&ranges->items, &ranges->capacity,
                            ranges->n, sizeof *ranges->items);

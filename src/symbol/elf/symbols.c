@@ -210,14 +210,16 @@ range_of(const struct cpprof__symbols *symbols, size_t i, uint64_t next,
 static void
 add_ranges(struct cpprof__symbols *symbols, const struct cpprof__ranges *code)
 {
-    uint64_t next = UINT64_MAX;
-    size_t i;
     const struct cpprof__symbol *all = symbols->items.at;
+    size_t n = symbols->items.n, above = 0, i;
 
-    for (i = symbols->items.n; i-- > 0;) {
-        if (i + 1 < symbols->items.n && all[i + 1].start != all[i].start)
-            next = all[i + 1].start;
-        cpprof__ranges_add(&symbols->ranges, range_of(symbols, i, next, code));
+    for (i = 0; i < n; i++) {
+        while (above < n && all[above].start <= all[i].start)
+            above++;
+        cpprof__ranges_add(&symbols->ranges,
+                           range_of(symbols, i,
+                                    above < n ? all[above].start : UINT64_MAX,
+                                    code));
         symbols->names[i] = all[i].name;
     }
 }
