@@ -575,9 +575,10 @@ async function completions(word) {
     "'" + n + "'" : n)) : names);
 }
 async function complete() {
-  const word = /\S*$/.exec(search.value)[0];
-  const front = search.value.slice(0, search.value.length - word.length);
+  const text = search.value, word = /\S*$/.exec(text)[0];
+  const front = text.slice(0, text.length - word.length);
   const found = await completions(word).catch(() => []);
+  if (text !== search.value) return; // more was written meanwhile
   $('names').replaceChildren(...found.slice(0, 20).map(text =>
     make('option', {value: front + text})));
 }
