@@ -7,6 +7,7 @@
  */
 #include "cli/output_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -183,4 +184,25 @@ cpprof__make_folders_above(const char *path, mode_t mode)
         *slash = '/';
     }
     return true;
+}
+
+/* ------------------------------------------------------------ remove ---- */
+
+/* readdir(3) allocates, which a signal handler must not. */
+void
+cpprof__remove_files(int folder)
+{
+    _Alignas(struct dirent64) char entries[8192];
+    ssize_t n, at;
+
+    lseek(folder, 0, SEEK_SET);
+    while ((n = getdents64(folder, entries, sizeof entries)) > 0)
+        for (at = 0; at < n;) {
+            struct dirent64 *entry = (void *)(entries + at);
+
+            /* Not "." and "..". A folder is nothing of ours. */
+            if (unlinkat(folder, entry->d_name, 0) && errno == EISDIR)
+                unlinkat(folder, entry->d_name, AT_REMOVEDIR);
+            at += entry->d_reclen;
+        }
 }

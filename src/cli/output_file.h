@@ -24,6 +24,11 @@ cpprof__output_file(const char *path, struct cpprof_writer *writer,
 int
 cpprof__numbered_file(char path[PATH_MAX], const char *front, const char *end);
 
+/* Remove all files of an open folder, and the empty folders in it. Safety: AS.
+ */
+void
+cpprof__remove_files(int folder);
+
 /* mkdir -p of the folders above a file; false with errno. */
 bool
 cpprof__make_folders_above(const char *path, mode_t mode);

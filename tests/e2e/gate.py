@@ -13,10 +13,12 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import xml.etree.ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -309,7 +311,30 @@ def test_work():
            refused("-per=done", "several.pb", "--", "several.pb"),
            "cpprof: several.pb: the label done has several values, so it does "
            "not tell how much was done")
-    return done
+    sim.write_pprof("merged.pb", TYPES, [(["f"], [1, 1], {})],
+                    comments=["orders=5", "orders=6"])
+    t.same("two comments, as of merged files, tell no work",
+           refused("-per=orders", "merged.pb", "--", "merged.pb"),
+           "cpprof: merged.pb: the comment orders has several values, so it "
+           "does not tell how much was done")
+    for number in ("1e-320", "1e300", "-1", "0"):
+        sim.write_pprof("tiny.pb", TYPES, [(["f"], [1, 1], {})],
+                        comments=["orders=" + number])
+        t.matches("nothing is divided by %s" % number,
+                  r"^cpprof: tiny.pb: the number of orders is \S+, and nothing "
+                  "can be divided by that$",
+                  refused("-per=orders", "tiny.pb", "--", "tiny.pb"))
+    types = [("samples", "count"), ("cpu", "nanoseconds")]
+    for name, period in (("slow.pb", 10000000), ("fast.pb", 1000000)):
+        sim.write_pprof(name, types, [(["f"], [10**10 // period, 10**10], {})],
+                        period=period)
+    t.same("samples of other periods are not compared",
+           refused("-sample_index=samples", "slow.pb", "--", "fast.pb"),
+           "cpprof: fast.pb: its samples have a period of 1000000, those of the "
+           "runs before it one of 10000000, so they are not comparable; say "
+           "-sample_index")
+    t.same("their times are",
+           judged("slow.pb", "--", "fast.pb")[1]["verdict"], "inconclusive")
 
 
 # ---- what is none -----------------------------------------------------------
@@ -339,6 +364,8 @@ def test_refused():
              "label:KEY and package"),
             (("-record=3",), "gate: recording takes -record=N, -base=CMD and "
              "-head=CMD"),
+            (("-json=-", "-junit=-"), "gate: 2 reports are to be standard "
+             "output, which has room for one"),
             (("-nothing",), "flag provided but not defined: -nothing"),
             (("-against=same/base",), "gate: no file of head given"),
             (("-per=orders",), "same/base/000.folded: no sample type, label or "
@@ -346,7 +373,7 @@ def test_refused():
             (("-per=seconds",), "same/base/000.folded: the number of seconds is "
              "0, and nothing can be divided by that"),
             (("-focus=(",), None)):
-        has_sides = words and words[0][:4] in ("-per", "-foc")
+        has_sides = words and words[0][:4] in ("-per", "-foc", "-jso")
         said = refused(*words, *(sides if has_sides else ()))
         if line:
             t.same("refused: %s" % " ".join(words), said, "cpprof: " + line)
@@ -425,6 +452,7 @@ def test_against():
 class Pyroscope(http.server.BaseHTTPRequestHandler):
     """Answers each window with a profile; notes what was asked."""
     asked = []
+    is_slow, ended = threading.Event(), threading.Event()
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -434,6 +462,12 @@ class Pyroscope(http.server.BaseHTTPRequestHandler):
             (["main", "g"], [1, 50000 - len(self.asked)], {})])
         with open("answer", "rb") as file:
             answer = file.read()
+        if b"slow" in body:
+            self.is_slow.set()
+            self.ended.wait(60)
+            return
+        if b"page" in body:
+            answer = b"<html>\n</html>\n\nmain;f 12\n"
         self.send_response(200 if b"none" not in body else 404)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
@@ -462,12 +496,43 @@ def test_query():
     t.matches("a server that refuses is told in one line",
               r"^cpprof: gate: http.*404 Not Found$",
               refused("-against=" + url + "?query=none{}", "history/03.pb"))
+    t.matches("and an answer that is no profile",
+              r"^cpprof: gate: http.*: the answer is no profile$",
+              refused("-against=" + url + "?query=page{}", "history/03.pb"))
+    for words in ("query={}", "query="):
+        t.ok("and a query for no type: " + words,
+             "no query=TYPE{LABELS} in it" in
+             refused("-against=" + url + "?" + words, "history/03.pb"))
+    t.ok("and a time before all", "from=0 until=now is no time" in refused(
+        "-against=" + url + "?query=x{}&from=0", "history/03.pb"))
     t.ok("and a query without one", "no query=TYPE{LABELS} in it" in
          refused("-against=" + url + "?from=now-1h", "history/03.pb"))
     t.ok("and a time that is none", "from=yesterday until=now is no time" in
          refused("-against=" + url + "?query=x{}&from=yesterday",
                  "history/03.pb"))
+    with gate_in("query", "-against=" + url + "?query=slow{}",
+                 "history/03.pb") as process:
+        t.ok("a server may let wait", Pyroscope.is_slow.wait(60))
+        check_end(process, signal.SIGINT, "waits for a server", "query")
+    Pyroscope.ended.set()
     server.shutdown()
+
+
+def gate_in(folder, *words):
+    """A gate with a folder for its temporary files."""
+    os.makedirs(folder)
+    return subprocess.Popen([cpprof, "gate"] + list(words), text=True,
+                            env=dict(os.environ, TMPDIR=folder),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT)
+
+
+def check_end(process, number, what, folder):
+    """A signal ends it, and nothing is left."""
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[0]
+    t.same("a gate that %s ends by the signal, and leaves nothing" % what,
+           (process.returncode, os.listdir(folder), said), (-number, [], ""))
 
 
 def test_record():
@@ -486,6 +551,14 @@ def test_record():
     t.same("nothing is left behind",
            [n for n in set(os.listdir(tempfile.gettempdir())) - left
             if n.startswith("cpprof-gate")], [])
+    began = os.path.realpath("began")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with gate_in("record%d" % number, "-record=3", "-head=true",
+                     "-base=echo > %s; exec sleep 60" % began) as process:
+            while not os.path.exists(began):
+                time.sleep(0.01)
+            check_end(process, number, "records", "record%d" % number)
+        os.unlink(began)
     done = gate("-record=3", "-base=" + base, "-head=exit 7")
     t.ok("a command that fails is told in one line",
          done.returncode == 2 and done.stderr.count("\n") == 1 and
@@ -590,6 +663,18 @@ def test_reports():
          "<html" in page and not re.search(r'(src|href)="http', page))
     t.ok("it has both sides: a difference of a run",
          re.search(r'"total":\s*\d+', page) is not None and "operator" in page)
+    done = gate("-flamegraph=-", *sides)
+    t.ok("the flame graph can be standard output, without the text",
+         done.stdout.startswith("<!") and not os.path.exists("-"),
+         done.stdout[:99])
+    markup = "<b>|`*x*`</b>"
+    for side, value in (("markup_base", 9000), ("markup_head", 9001)):
+        pprof_runs(side, {"f": value, "g": 9000}, types=[("requests", "count"),
+                                                       (markup, markup)])
+    done = gate("-markdown=-", "markup_base", "--", "markup_head")
+    bare = re.sub(r"(`+) ?.*?[^`]\1(?!`)", "", done.stdout)
+    t.ok("a type with markup is code in Markdown",
+         "x" in done.stdout and not re.search(r"<b>|\*x\*", bare), done.stdout)
     t.same("- is standard output, without the text",
            json.loads(gate("-json=-", *sides).stdout)["verdict"], "fail")
 

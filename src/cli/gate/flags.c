@@ -166,6 +166,23 @@ parse_choices(struct cpprof__gate_flags *w)
     return false;
 }
 
+/* Standard output is for one report. */
+static bool
+check_reports(const struct cpprof__gate_flags *w)
+{
+    const char *const files[] = {w->json, w->junit, w->markdown, w->flamegraph};
+    int n = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof files / sizeof *files; i++)
+        n += files[i] && strcmp(files[i], "-") == 0;
+    if (n > 1)
+        cpprof__cli_fail("gate: %d reports are to be standard output, which "
+                         "has room for one",
+                         n);
+    return n < 2;
+}
+
 /* Who the sides are; false after printing that it is not told. */
 static bool
 check_sides(const struct cpprof__gate_flags *w, bool has_dashes)
@@ -229,7 +246,7 @@ cpprof__gate_parse(int argc, char **argv, struct cpprof__gate_flags *w)
     }
     if (w->per && (!*w->per || strcmp(w->per, "run") == 0))
         w->per = NULL;
-    if (!parse_numbers(w) || !parse_choices(w) ||
+    if (!parse_numbers(w) || !parse_choices(w) || !check_reports(w) ||
         !check_sides(w, dashes < argc))
         return false;
     cpprof__parse_symbolize(&w->report.symbolize, w->report.symbolize_text);

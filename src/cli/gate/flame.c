@@ -5,6 +5,9 @@
 #include "cli/messages.h"
 #include "cli/output_file.h"
 
+#include <string.h>
+#include <unistd.h>
+
 bool
 cpprof__gate_flame(struct cpprof__gate_model *m, const char *path)
 {
@@ -26,7 +29,9 @@ cpprof__gate_flame(struct cpprof__gate_model *m, const char *path)
     }
     options.divide_by = (double)m->n_head;
     options.sample_index = m->type;
-    if (status == CPPROF_OK)
+    if (strcmp(path, "-") == 0)
+        cpprof_writer_to_fd(STDOUT_FILENO, &writer);
+    else if (status == CPPROF_OK)
         status = cpprof__output_file(path, &writer, &error);
     if (status == CPPROF_OK)
         status = pprof_report_write(all, &writer, PPROF_REPORT_FLAMEGRAPH,

@@ -168,7 +168,8 @@ print_all(struct cpprof__gate_model *m, const struct cpprof__gate_result *r)
     } reports[] = {{w->json, cpprof__gate_json},
                    {w->junit, cpprof__gate_junit},
                    {w->markdown, cpprof__gate_markdown}};
-    bool wants_text = true, ok = true;
+    bool wants_text = !w->flamegraph || strcmp(w->flamegraph, "-") != 0;
+    bool ok = true;
     size_t i;
 
     for (i = 0; i < sizeof reports / sizeof *reports && ok; i++) {
@@ -259,7 +260,7 @@ cpprof__cli_gate(int argc, char **argv)
         status = judge(&model);
     }
     cpprof__progress_end();
-    cpprof__gate_recorded_remove();
+    cpprof__gate_folder_remove();
     cpprof__gate_against_free();
     cpprof__gate_model_free(&model);
     cpprof__gate_flags_free(&flags);

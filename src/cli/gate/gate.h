@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Exit statuses; there is no verdict, too, when something is wrong. */
 #define CPPROF__GATE_PASS         0
@@ -112,6 +113,7 @@ struct cpprof__gate_model {
     CPPROF__ARRAY(struct cpprof__gate_node) nodes;
     struct cpprof__index key_index, node_index;
     char *type, *unit;               /* of the values; NULL: no profile yet */
+    int64_t period;                  /* of samples; 0: unknown */
     double quantum;                  /* what one sample adds; 0: unknown */
     struct pprof_merger *mergers[2]; /* sums for a flame graph, or NULL */
 };
@@ -379,22 +381,38 @@ cpprof__gate_markdown(const struct cpprof__gate_model *model,
 bool
 cpprof__gate_flame(struct cpprof__gate_model *model, const char *path);
 
+/* ------------------------------------------------------ folder.c ------- */
+
+/* Make a private folder with one for each side, which a signal removes. False
+ * after printing why there is none. */
+bool
+cpprof__gate_folder_make(void);
+/* Remove it; end by the signal that a recorder got, if any. */
+void
+cpprof__gate_folder_remove(void);
+
+/* The folder of base (0), of head (1), of what is in neither. */
+#define CPPROF__GATE_OTHERS 2
+const char *
+cpprof__gate_folder(int which);
+/* The same as a list of one source. */
+char **
+cpprof__gate_folder_source(bool is_head);
+
+/* fork() and waitpid() for a process that is ended when a signal ends us.
+ * Waiting returns one that came, or 0. */
+pid_t
+cpprof__gate_fork(void);
+int
+cpprof__gate_wait(pid_t pid, int *status);
+
 /* ------------------------------------------- record.c, against.c, query.c
  * ------- */
 
-/* Record both commands in turn into a folder, which is removed by
- * cpprof__gate_recorded_remove(); sources of flags are then its files. */
+/* Record both commands in turn into the folder, of which files are the sources
+ * then. */
 bool
 cpprof__gate_record(struct cpprof__gate_flags *flags);
-void
-cpprof__gate_recorded_remove(void);
-
-/* The folder of base of those, made now, for somebody else to fill; NULL after
- * printing why there is none. Then it is the source of base. */
-char *
-cpprof__gate_base_folder(void);
-void
-cpprof__gate_base_is_folder(struct cpprof__gate_flags *flags);
 
 /* -against is a URL with a query: ask for base. */
 bool

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -278,21 +279,31 @@ check_type(struct cpprof__gate_model *m, const struct pprof_profile *p,
     const char *type = pprof_text(p, t->type, NULL);
     const char *unit = pprof_text(p, t->unit, NULL);
     struct pprof_info info = {.size = sizeof info};
+    bool is_count = strcmp(unit, "count") == 0;
+    int64_t period;
 
-    if (m->type) {
-        if (strcmp(m->type, type) == 0 && strcmp(m->unit, unit) == 0)
+    pprof_get_info(p, &info);
+    period = is_count && strncmp(type, "sample", 6) != 0 ? 0 : info.period;
+    if (m->type && strcmp(m->type, type) == 0 && strcmp(m->unit, unit) == 0) {
+        if (!is_count || !period || !m->period || period == m->period)
             return CPPROF_OK;
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "its samples have a period of %" PRId64
+                            ", those of the runs before it one of %" PRId64
+                            ", so they are not comparable; say -sample_index",
+                            period, m->period);
+    }
+    if (m->type)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "it has %s in %s, and the runs before it have %s "
                             "in %s; say -sample_index",
                             type, unit, m->type, m->unit);
-    }
+    m->period = period;
     m->type = strdup(type);
     m->unit = strdup(unit);
     if (!m->type || !m->unit)
         return cpprof__fail_nomem(error);
-    pprof_get_info(p, &info);
-    if (strcmp(unit, "count") == 0)
+    if (is_count)
         m->quantum = 1;
     else if (strcmp(type, pprof_text(p, info.period_type.type, NULL)) == 0 &&
              strcmp(unit, pprof_text(p, info.period_type.unit, NULL)) == 0)

@@ -6,6 +6,7 @@
  */
 #include "cli/gate/gate.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -39,16 +40,33 @@ code(struct cpprof__buffer *out, const char *text, size_t n)
         cpprof__buffer_append(out, "`", 1);
 }
 
+/* A number with its unit; the unit is a profile's. */
+static void
+amount(const struct cpprof__gate_model *m, double value,
+       struct cpprof__buffer *out)
+{
+    char text[64];
+    size_t i = 0;
+
+    cpprof__gate_amount(m, value, text, sizeof text);
+    while (isalnum((unsigned char)text[i]) ||
+           (text[i] && strchr(".%+-", text[i])))
+        i++;
+    cpprof__buffer_printf(out, " | ");
+    if (text[i])
+        code(out, text, strlen(text));
+    else
+        cpprof__buffer_printf(out, "%s", text);
+}
+
 static void
 print_row(const struct cpprof__gate_model *m,
           const struct cpprof__gate_row *row, struct cpprof__buffer *out)
 {
-    char base[64], head[64], growth[32], low[32] = "?", high[32] = "?";
+    char growth[32], low[32] = "?", high[32] = "?";
     const char *name = cpprof__gate_name(m, row);
     const char *word = cpprof__gate_word(row->verdict);
 
-    cpprof__gate_amount(m, row->base, base, sizeof base);
-    cpprof__gate_amount(m, row->head, head, sizeof head);
     cpprof__gate_percent(row->growth, growth, sizeof growth);
     if (!isinf(row->high) || row->base <= 0) {
         cpprof__gate_percent(row->low, low, sizeof low);
@@ -64,10 +82,11 @@ print_row(const struct cpprof__gate_model *m,
         code(out, m->keys.at[row->key].renamed,
              strlen(m->keys.at[row->key].renamed));
     }
-    cpprof__buffer_printf(out, " | %s | %s | %s | %s to %s | %s%s%s |\n", base,
-                          head, growth, low, high,
-                          row->verdict == CPPROF__GATE_FAIL ? "**" : "", word,
-                          row->verdict == CPPROF__GATE_FAIL ? "**" : "");
+    amount(m, row->base, out);
+    amount(m, row->head, out);
+    cpprof__buffer_printf(out, " | %s | %s to %s | %s%s%s |\n", growth, low,
+                          high, row->verdict == CPPROF__GATE_FAIL ? "**" : "",
+                          word, row->verdict == CPPROF__GATE_FAIL ? "**" : "");
 }
 
 /* Where the growth is, for each function that fails by itself. */
@@ -120,8 +139,9 @@ cpprof__gate_markdown(const struct cpprof__gate_model *m,
     print_paths(m, r, out);
     text.n = 0;
     cpprof__gate_setting(m, r, &text);
-    cpprof__buffer_printf(out, "\n<sub>%.*s</sub>\n", (int)text.n,
-                          text.n ? (const char *)text.data : "");
+    cpprof__buffer_printf(out, "\n<sub>");
+    code(out, (const char *)text.data, text.n);
+    cpprof__buffer_printf(out, "</sub>\n");
     if (r->notes.n)
         cpprof__buffer_printf(out, "\n");
     for (i = 0; i < r->notes.n; i++) {

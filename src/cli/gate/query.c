@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #include "cli/fetch/request.h"
 #include "cli/messages.h"
@@ -40,19 +41,15 @@ unescape(const char *text, size_t n, char *out)
     size_t i;
 
     for (i = 0; i < n; i++) {
-        char hex[3] = {0};
-        char *end;
+        unsigned high = i + 2 < n ? cpprof__digit(text[i + 1]) : 36;
+        unsigned low = i + 2 < n ? cpprof__digit(text[i + 2]) : 36;
 
-        if (text[i] == '%' && i + 2 < n) {
-            memcpy(hex, text + i + 1, 2);
-            *out = (char)strtol(hex, &end, 16);
-            if (!*end && *out) {
-                out++;
-                i += 2;
-                continue;
-            }
+        if (text[i] == '%' && high < 16 && low < 16 && (high || low)) {
+            *out++ = (char)(high << 4 | low);
+            i += 2;
+        } else {
+            *out++ = text[i];
         }
-        *out++ = text[i];
     }
     *out = 0;
 }
@@ -118,7 +115,7 @@ parse(const char *text, struct query *q)
     while (n && text[n - 1] == '/')
         n--;
     snprintf(q->url, sizeof q->url, "%.*s%s", (int)n, text, PATH);
-    if (!word_of(words + 1, "query", q->type)) {
+    if (!word_of(words + 1, "query", q->type) || strchr("{", *q->type)) {
         cpprof__cli_fail("gate: -against=%s: no query=TYPE{LABELS} in it",
                          text);
         return false;
@@ -130,7 +127,7 @@ parse(const char *text, struct query *q)
     word_of(words + 1, "from", from);
     word_of(words + 1, "until", until);
     if (parse_time(from, &q->from_ms) && parse_time(until, &q->until_ms) &&
-        q->from_ms < q->until_ms)
+        q->from_ms > 0 && q->from_ms < q->until_ms)
         return true;
     cpprof__cli_fail("gate: -against: from=%s until=%s is no time: seconds "
                      "since 1970, now or now-1h",
@@ -168,6 +165,22 @@ make_message(const struct query *q, int64_t from, int64_t until,
     cpprof__buffer_append(out, "", 1);
 }
 
+/* Is the answer a profile.proto? Nothing else is taken, such as a page that
+ * would be read as the text of a profile. */
+static enum cpprof_status
+check_answer(const struct cpprof__request *r, struct cpprof_error *error)
+{
+    struct pprof_profile *p = NULL;
+    enum cpprof_status status;
+
+    if (r->body[0] != (1 << 3 | 2) && (uint8_t)r->body[0] != 0x1f)
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                            "the answer is no profile");
+    status = pprof_read_data(r->body, r->n, NULL, &p, error);
+    pprof_free(p);
+    return status;
+}
+
 /* Ask for one window, and keep the answer at path; an empty one is none. */
 static enum cpprof_status
 ask(const struct cpprof__url *url, const struct cpprof__gate_flags *w,
@@ -188,6 +201,8 @@ ask(const struct cpprof__url *url, const struct cpprof__gate_flags *w,
     if (status == CPPROF_OK)
         status =
             cpprof__request_result(&r, curl->easy_perform(r.easy), url, error);
+    if (status == CPPROF_OK && r.n)
+        status = check_answer(&r, error);
     if (status == CPPROF_OK && r.n) {
         file = fopen(path, "wbe");
         if (!file || fwrite(r.body, 1, r.n, file) != r.n || fflush(file) != 0)
@@ -233,7 +248,6 @@ cpprof__gate_query(struct cpprof__gate_flags *w)
 {
     struct query q = {.from_ms = 0};
     struct cpprof__url url = {0};
-    char *folder;
     bool ok;
 
     if (!parse(w->against, &q))
@@ -243,12 +257,13 @@ cpprof__gate_query(struct cpprof__gate_flags *w)
         cpprof__cli_fail("gate: -against=%s is no URL", w->against);
         return false;
     }
-    folder = cpprof__gate_base_folder();
-    ok = folder && ask_all(w, &q, &url, folder);
+    ok = cpprof__gate_folder_make() &&
+         ask_all(w, &q, &url, cpprof__gate_folder(0));
     cpprof__url_free(&url);
     if (ok) {
-        cpprof__gate_base_is_folder(w);
-        if (rmdir(folder) == 0) {
+        w->base = cpprof__gate_folder_source(false);
+        w->n_base = 1;
+        if (rmdir(cpprof__gate_folder(0)) == 0) {
             cpprof__cli_fail("gate: the query has no profile in that time");
             ok = false;
         }

@@ -17,6 +17,10 @@
 
 /* -------------------------------------------------------------- work ---- */
 
+/* What is divided by less, or by more than its inverse, has squares that are
+ * no numbers. */
+#define LEAST_WORK 1e-18
+
 static bool
 is_number(const char *text, double *value)
 {
@@ -45,53 +49,85 @@ sum_of_type(const struct pprof_profile *p, const char *name, double *sum)
     return i < n;
 }
 
-/* The number that a label of that key has, which is one in all samples that
- * have it. */
-static bool
+/* A number that stands somewhere in a profile. */
+struct number {
+    double value;
+    bool is_found;
+    bool has_several; /* others were found, too: so it is none of the run */
+};
+
+static void
+find_number(struct number *n, double x)
+{
+    n->has_several |= n->is_found && x != n->value;
+    n->value = x;
+    n->is_found = true;
+}
+
+/* The number that a label of that key has. */
+static void
 number_of_label(const struct pprof_profile *p, const char *key,
-                const char *name, double *value, bool *failed)
+                struct number *number)
 {
     struct pprof_sample s = {.size = sizeof s};
-    bool found = false;
     size_t i, k;
 
-    for (i = 0; i < pprof_sample_count(p) && !*failed; i++) {
+    for (i = 0; i < pprof_sample_count(p); i++) {
         pprof_get_sample(p, i, &s);
         for (k = 0; k < s.n_labels; k++) {
             const struct pprof_label *l = &s.labels[k];
             double x = (double)l->num;
 
-            if (strcmp(pprof_text(p, l->key, NULL), key) != 0 ||
-                (l->kind == PPROF_LABEL_TEXT &&
-                 !is_number(pprof_text(p, l->text, NULL), &x)))
-                continue;
-            if (found && x != *value) {
-                cpprof__cli_fail("%s: the label %s has several values, so it "
-                                 "does not tell how much was done",
-                                 name, key);
-                *failed = true;
-            }
-            *value = x;
-            found = true;
+            if (strcmp(pprof_text(p, l->key, NULL), key) == 0 &&
+                (l->kind != PPROF_LABEL_TEXT ||
+                 is_number(pprof_text(p, l->text, NULL), &x)))
+                find_number(number, x);
         }
     }
-    return found;
 }
 
 /* "requests=120" or "requests: 120" among the comments. */
-static bool
-number_of_comment(const struct pprof_profile *p, const char *key, double *value)
+static void
+number_of_comment(const struct pprof_profile *p, const char *key,
+                  struct number *number)
 {
     const pprof_string *comments = pprof_comments(p);
     size_t i, n = strlen(key);
 
     for (i = 0; i < pprof_comment_count(p); i++) {
         const char *text = pprof_text(p, comments[i], NULL);
+        double x;
 
         if (strncmp(text, key, n) == 0 && (text[n] == '=' || text[n] == ':') &&
-            is_number(text + n + 1, value))
-            return true;
+            is_number(text + n + 1, &x))
+            find_number(number, x);
     }
+}
+
+/* What was done by a name of its own. False after printing why that is not
+ * known. */
+static bool
+find_work(const struct pprof_profile *p, const char *per, const char *name,
+          double *work)
+{
+    struct number comment = {0}, label = {0};
+
+    number_of_comment(p, per, &comment);
+    if (!comment.is_found && sum_of_type(p, per, work))
+        return true;
+    if (!comment.is_found)
+        number_of_label(p, per, &label);
+    *work = comment.is_found ? comment.value : label.value;
+    if (comment.has_several || label.has_several)
+        cpprof__cli_fail("%s: the %s %s has several values, so it does not "
+                         "tell how much was done",
+                         name, comment.is_found ? "comment" : "label", per);
+    else if (!comment.is_found && !label.is_found)
+        cpprof__cli_fail("%s: no sample type, label or comment tells the "
+                         "number of %s",
+                         name, per);
+    else
+        return true;
     return false;
 }
 
@@ -100,7 +136,6 @@ cpprof__gate_work(const struct pprof_profile *p, const char *per,
                   const char *name, double *work)
 {
     struct pprof_info info = {.size = sizeof info};
-    bool failed = false;
 
     *work = 1;
     if (!per || strcmp(per, "total") == 0)
@@ -108,16 +143,9 @@ cpprof__gate_work(const struct pprof_profile *p, const char *per,
     pprof_get_info(p, &info);
     if (strcmp(per, "seconds") == 0)
         *work = (double)info.duration_ns / 1e9;
-    else if (!number_of_comment(p, per, work) && !sum_of_type(p, per, work) &&
-             !number_of_label(p, per, name, work, &failed)) {
-        cpprof__cli_fail("%s: no sample type, label or comment tells the "
-                         "number of %s",
-                         name, per);
+    else if (!find_work(p, per, name, work))
         return false;
-    }
-    if (failed)
-        return false;
-    if (*work > 0)
+    if (*work >= LEAST_WORK && *work <= 1 / LEAST_WORK)
         return true;
     cpprof__cli_fail("%s: the number of %s is %g, and nothing can be divided "
                      "by that",

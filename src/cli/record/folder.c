@@ -14,6 +14,7 @@
 #include "cli/record/record.h"
 
 #include "cli/messages.h"
+#include "cli/output_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -89,25 +90,6 @@ cpprof__record_library(char library[PATH_MAX])
     return is_found;
 }
 
-/* readdir(3) allocates, which a signal handler must not. */
-static void
-remove_files(int folder)
-{
-    _Alignas(struct dirent64) char entries[8192];
-    ssize_t n, at;
-
-    lseek(folder, 0, SEEK_SET);
-    while ((n = getdents64(folder, entries, sizeof entries)) > 0)
-        for (at = 0; at < n;) {
-            struct dirent64 *entry = (void *)(entries + at);
-
-            /* Not "." and "..". A folder is nothing of ours. */
-            if (unlinkat(folder, entry->d_name, 0) && errno == EISDIR)
-                unlinkat(folder, entry->d_name, AT_REMOVEDIR);
-            at += entry->d_reclen;
-        }
-}
-
 /* ---- what killed recorders left ---------------------------------------- */
 
 /* A folder so young may have no lock and no file yet. */
@@ -154,7 +136,7 @@ remove_if_left(const char *path, bool has_our_pids)
         return;
     if (is_ours(fd) && !flock(fd, LOCK_EX | LOCK_NB) &&
         !(has_our_pids && has_process(fd))) {
-        remove_files(fd);
+        cpprof__remove_files(fd);
         rmdir(path);
     }
     close(fd);
@@ -301,7 +283,7 @@ cpprof__record_folder_remove(const struct cpprof__record_folder *folder)
     if (fd < 0)
         return;
     do
-        remove_files(fd);
+        cpprof__remove_files(fd);
     while (remove_empty(folder) < 0 && --n_tries);
     close(fd);
 }
