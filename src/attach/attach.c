@@ -330,6 +330,9 @@ begin(const char *config, struct cpprof_error *error)
     enum cpprof_status status;
     uint32_t kinds;
 
+    /* The watch would do it soon: the process was stopped until now. */
+    if (is_attached && cpprof__control_is_stopped(control))
+        end(&ignored);
     if (is_attached || cpprof__environment_is_on())
         return cpprof__fail(error, CPPROF_BUSY, 0,
                             "cpprof profiles this process already");

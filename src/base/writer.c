@@ -186,7 +186,8 @@ cpprof_writer_to_stream(FILE *file, struct cpprof_writer *writer)
 struct path_writer {
     char *path;      /* absolute, links followed: what rename replaces */
     char *temporary; /* beside it; NULL: none exists */
-    bool in_place;   /* a device or a pipe: written where it is */
+    bool in_place;   /* a device, a pipe or a file without a name: written
+                      * where it is */
     int fd;          /* -1 until the first byte */
 };
 
@@ -236,7 +237,7 @@ open_path(struct path_writer *w)
 {
     if (!w->in_place)
         return create_temporary(w);
-    w->fd = open(w->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    w->fd = open(w->path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
     return w->fd >= 0 ? 0 : errno;
 }
 
@@ -331,7 +332,7 @@ check_path(struct path_writer *w)
             return EISDIR;
         if (eaccess(w->path, W_OK) < 0)
             return errno;
-        w->in_place = !S_ISREG(st.st_mode);
+        w->in_place = !S_ISREG(st.st_mode) || !st.st_nlink;
     }
     if (w->in_place)
         return 0;

@@ -79,6 +79,7 @@ cpprof__shell(struct pprof_profile *profile,
 enum cpprof__live_result {
     CPPROF__LIVE_NEW,
     CPPROF__LIVE_NOTHING, /* it used no CPU time */
+    CPPROF__LIVE_STOPPED, /* nor can it now, until it is continued */
     CPPROF__LIVE_OVER,    /* it cannot be made any more: that is printed */
 };
 struct cpprof__live {

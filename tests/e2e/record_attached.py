@@ -501,12 +501,43 @@ def shows_the_page():
         t.same("http -p: status 0 all the same", s.close(), 0)
         t.has("http -p: and a line says why", s.rest,
               "there is no such process")
+    waits_for_one_that_is_stopped()
     status, words = run_page(["-p", "2147483647"])
     t.same("http -p of nobody: status 2", status, 2)
     t.has("http -p of nobody: a line says why", words,
           "there is no such process")
     t.same("http -p leaves no file", [name for name in os.listdir("tmp")
                                      if name.startswith("cpprof-")], [])
+
+
+def waits_for_one_that_is_stopped():
+    with Host("spin") as h:
+        s = Server("-p", str(h.pid))
+        wait_until(lambda: s.data("status")["ready"])
+        os.kill(h.pid, signal.SIGSTOP)
+        t.ok("http -p: a process that is stopped is told",
+             wait_until(lambda: s.data("status")["stopped"]), s.data("status"))
+        turn = s.data("status")["turn"]
+        os.kill(h.pid, signal.SIGCONT)
+        t.ok("http -p: and goes on on the page when it goes on", wait_until(
+            lambda: s.data("status")["turn"] > turn), s.data("status"))
+        t.ok("http -p: which says so", not s.data("status")["stopped"] and
+             not s.data("status")["over"], s.data("status"))
+        s.process.kill()
+        s.process.communicate()
+        t.ok("http -p: killed, it leaves nothing in the process", wait_until(
+            lambda: len(os.listdir("/proc/%d/task" % h.pid)) == 1, 20))
+        t.same("http -p: which goes on", h.end()[0], 0)
+    with Host("spin") as h:
+        os.kill(h.pid, signal.SIGSTOP)
+        s = Server("-p", str(h.pid))
+        t.ok("http -p: of one that is stopped from the beginning", wait_until(
+            lambda: "kill -CONT" in s.data("status")["progress"]),
+            s.data("status"))
+        os.kill(h.pid, signal.SIGCONT)
+        t.ok("http -p: there is a profile when it goes on",
+             wait_until(lambda: s.data("status")["ready"]), s.data("status"))
+        t.same("http -p: and status 0", s.close(), 0)
 
 
 def in_browser(s):

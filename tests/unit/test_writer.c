@@ -19,6 +19,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -437,6 +438,27 @@ device_is_written_and_not_replaced(void **state)
 }
 
 static void
+file_without_a_name_is_written_where_it_is(void **state)
+{
+    int fd = memfd_create("profile", MFD_CLOEXEC);
+    const char *const texts[] = {"longer", "one"};
+    struct cpprof_writer w;
+    char path[40], got[8];
+    unsigned i;
+
+    (void)state;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    for (i = 0; i < 2; i++) {
+        w = path_writer(path);
+        write_text(&w, texts[i]);
+        assert_int_equal(w.close(w.ctx, 0), 0);
+        assert_int_equal(pread(fd, got, sizeof got, 0), strlen(texts[i]));
+        assert_memory_equal(got, texts[i], strlen(texts[i]));
+    }
+    close(fd);
+}
+
+static void
 path_that_cannot_be_created_is_refused_at_once(void **state)
 {
     (void)state;
@@ -522,6 +544,7 @@ main(void)
         TEST(path_is_found_again_after_chdir_and_closefrom),
         TEST(link_is_followed_and_stays),
         TEST(device_is_written_and_not_replaced),
+        TEST(file_without_a_name_is_written_where_it_is),
         TEST(path_that_cannot_be_created_is_refused_at_once),
         TEST(error_of_the_last_step_is_returned_and_nothing_left),
         TEST(every_allocation_of_a_path_may_fail),

@@ -117,7 +117,11 @@ cpprof__attach_free(struct cpprof__target *target);
 bool
 cpprof__attach_is_same(const struct cpprof__target *target);
 
-/* By a signal, or by a tracer. */
+/* The reason for a process that is stopped by a signal begins so. */
+#define CPPROF__STOPPED       "is stopped; continue it first"
+#define CPPROF__STOPPED_WORDS CPPROF__STOPPED ": kill -CONT %d"
+
+/* By a signal, or all of it by a tracer. */
 bool
 cpprof__attach_is_stopped(pid_t pid);
 

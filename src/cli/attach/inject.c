@@ -47,6 +47,9 @@
 
 #define POLL_NS 200000
 
+/* And whether it is stopped, each time after so many of these. */
+#define POLLS_A_LOOK 64
+
 /* Where areas are: so far below libc that nothing else is there. */
 #define FAR       (64ull << 30)
 #define ALIGNMENT (2ull << 20)
@@ -491,6 +494,10 @@ borrow(struct attempt *a)
         free(threads);
         if (done)
             return;
+        if (cpprof__attach_is_stopped(a->target->pid)) {
+            fail(a, CPPROF__STOPPED_WORDS, (int)a->target->pid);
+            return;
+        }
         a->is_round_two = true;
         nap(5000000);
     } while (cpprof__now_ns(CLOCK_MONOTONIC) < until &&
@@ -509,16 +516,18 @@ read_state(const struct cpprof__target *t, const struct result *r)
     return state;
 }
 
-/* Wait for another state than this one. */
+/* Wait for another state than this one. A process that is stopped has none. */
 static uint32_t
 wait_while(const struct cpprof__target *t, const struct result *r,
            uint32_t state, uint64_t patience_ns)
 {
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + patience_ns;
+    unsigned n = 0;
     uint32_t now;
 
     while ((now = read_state(t, r)) == state &&
-           cpprof__now_ns(CLOCK_MONOTONIC) < until)
+           cpprof__now_ns(CLOCK_MONOTONIC) < until &&
+           (++n % POLLS_A_LOOK || !cpprof__attach_is_stopped(t->pid)))
         nap(POLL_NS);
     return now;
 }
@@ -543,6 +552,9 @@ read_result(const struct cpprof__target *t, const struct result *r,
     else if (state == CPPROF__GUEST_NO_THREAD)
         snprintf(message, CPPROF__REASON_BYTES, "pthread_create: %s",
                  strerror(g->result));
+    else if (state != CPPROF__GUEST_DONE && cpprof__attach_is_stopped(t->pid))
+        snprintf(message, CPPROF__REASON_BYTES, CPPROF__STOPPED_WORDS,
+                 (int)t->pid);
     else if (state == CPPROF__GUEST_PREPARED)
         snprintf(message, CPPROF__REASON_BYTES,
                  "no thread of it came to where it can be borrowed");

@@ -152,8 +152,7 @@ look_at_state(struct look *look)
     cpprof__status_field((char *)look->status.data, "State", state,
                          sizeof state);
     if (*state == 'T' || *state == 't')
-        return no(look, "is stopped; continue it first: kill -CONT %d",
-                  (int)pid);
+        return no(look, CPPROF__STOPPED_WORDS, (int)pid);
     return true;
 }
 

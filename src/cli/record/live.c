@@ -10,6 +10,7 @@
  */
 #include "cli/record/record.h"
 
+#include "cli/attach/attach.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
 
@@ -89,6 +90,8 @@ read_said(int said)
     text[n > 0 ? n : 0] = 0;
     if (strstr(text, CPPROF__RECORD_IDLE))
         return CPPROF__LIVE_NOTHING;
+    if (strstr(text, CPPROF__STOPPED))
+        return CPPROF__LIVE_STOPPED;
     line = !strncmp(text, "cpprof: ", 8) ? text + 8 : text;
     line[strcspn(line, "\n")] = 0;
     if (*line)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reports on a process that runs: its CPU profile of some seconds, in a file
- * that is removed afterwards. `-p PID threads` prints where its threads are.
+ * that has no name and is gone with this program, whatever ends it. `-p PID
+ * threads` prints where its threads are.
  */
 #include "cli/record/record.h"
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define SECONDS 5
@@ -107,8 +109,7 @@ is_page(int argc, char **argv)
 int
 cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
 {
-    const char *folder = getenv("TMPDIR");
-    char path[PATH_MAX];
+    char path[32];
     const char *pids = NULL;
     int at, n = 0, fd, status = CPPROF__EXIT_ERROR;
 
@@ -124,17 +125,14 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
         return run(argc, argv);
     if (at + n + 1 == argc && !strcmp(argv[at + n], "threads"))
         return print_threads(pids);
-    if (snprintf(path, sizeof path, "%s/cpprof-XXXXXX.pb.gz",
-                 folder && *folder ? folder : "/tmp") >= (int)sizeof path)
-        return cpprof__cli_fail("TMPDIR: its path is too long");
-    fd = mkstemps(path, (int)strlen(".pb.gz"));
+    fd = memfd_create("cpprof", 0); /* also for a recorder of the page */
     if (fd < 0)
-        return cpprof__cli_fail("%s: %s", path, strerror(errno));
-    close(fd);
+        return cpprof__cli_fail("no memory for a profile: %s", strerror(errno));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (is_page(argc, argv) ? cpprof__live_begin(pids, path, SECONDS)
                             : record(pids, path, CPPROF__RECORD_CPU, SECONDS))
         status = report(argc, argv, at, n, path, run);
     cpprof__live_end();
-    unlink(path);
+    close(fd);
     return status;
 }

@@ -97,7 +97,7 @@ send_status(struct cpprof__web_call *call)
     struct cpprof__buffer out = {0};
     enum cpprof_status status;
     char what[256], why[CPPROF__CLI_SAID] = "";
-    bool is_ready, is_over;
+    bool is_ready, is_over, is_stopped;
     unsigned turn;
     long seconds = cpprof__progress_now(what, sizeof what);
 
@@ -109,15 +109,19 @@ send_status(struct cpprof__web_call *call)
     web->asked_s = cpprof__web_now_s();
     turn = web->turn;
     is_over = web->is_over;
+    is_stopped = web->is_stopped;
     pthread_mutex_unlock(&web->lock);
     cpprof__buffer_printf(&out,
                           "{\"v\":1,\"ready\":%s,\"seconds\":%ld,"
                           "\"progress\":",
                           is_ready ? "true" : "false", is_ready ? 0 : seconds);
     cpprof__json_text(&out, what, is_ready ? 0 : strlen(what));
-    cpprof__buffer_printf(&out, ",\"live\":%s,\"over\":%s,\"turn\":%u",
+    cpprof__buffer_printf(&out,
+                          ",\"live\":%s,\"over\":%s,\"stopped\":%s,"
+                          "\"turn\":%u",
                           cpprof__live ? "true" : "false",
-                          is_over ? "true" : "false", turn);
+                          is_over ? "true" : "false",
+                          is_stopped ? "true" : "false", turn);
     cpprof__buffer_printf(&out, ",\"failed\":");
     cpprof__json_text(&out, why, strlen(why));
     cpprof__buffer_printf(&out, ",");

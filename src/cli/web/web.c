@@ -241,22 +241,6 @@ cpprof__web_now_s(void)
     return (uint64_t)t.tv_sec;
 }
 
-/* The first profile of a process that runs: once it has used CPU time. */
-static struct pprof_profile *
-read_first(void)
-{
-    enum cpprof__live_result result = CPPROF__LIVE_NOTHING;
-    const char *what = "recording process";
-
-    while (cpprof__live && result == CPPROF__LIVE_NOTHING) {
-        cpprof__progress("%s %s", what, cpprof__live->words + strlen("-p="));
-        result = cpprof__live->record();
-        what = "waiting for CPU time of process";
-    }
-    return cpprof__live && result != CPPROF__LIVE_NEW ? NULL
-                                                      : work.read(work.ctx);
-}
-
 static bool
 ends(void)
 {
@@ -266,6 +250,39 @@ ends(void)
     it_does = web.ends;
     pthread_mutex_unlock(&web.lock);
     return it_does;
+}
+
+/* A moment, after which it is looked at again. False: it ends. */
+static bool
+wait_while_stopped(void)
+{
+    struct timespec until = moment_in(500);
+    int late = 0;
+
+    pthread_mutex_lock(&web.lock);
+    while (!web.ends && !late)
+        late = pthread_cond_timedwait(&web.changed, &web.lock, &until);
+    pthread_mutex_unlock(&web.lock);
+    return !ends();
+}
+
+/* The first profile of a process that runs: once it has used CPU time. */
+static struct pprof_profile *
+read_first(void)
+{
+    enum cpprof__live_result result = CPPROF__LIVE_NOTHING;
+    const char *what = "recording process";
+
+    while (cpprof__live &&
+           (result == CPPROF__LIVE_NOTHING || result == CPPROF__LIVE_STOPPED)) {
+        cpprof__progress("%s %s", what, cpprof__live->words + strlen("-p="));
+        result = cpprof__live->record();
+        what = "waiting for CPU time of process";
+        if (result == CPPROF__LIVE_STOPPED && wait_while_stopped())
+            what = "waiting for `kill -CONT` of process";
+    }
+    return cpprof__live && result != CPPROF__LIVE_NEW ? NULL
+                                                      : work.read(work.ctx);
 }
 
 /* Wait until somebody looks. False: it ends. */
@@ -302,11 +319,14 @@ follow_process(void)
             web.profile = p;
             web.turn++;
         }
+        web.is_stopped = result == CPPROF__LIVE_STOPPED;
         web.is_over = result == CPPROF__LIVE_OVER;
         pthread_mutex_unlock(&web.lock);
         pprof_free(before);
         if (result == CPPROF__LIVE_OVER)
             return;
+        if (result == CPPROF__LIVE_STOPPED)
+            wait_while_stopped();
     }
 }
 

@@ -41,6 +41,7 @@ struct cpprof__web {
     struct pprof_profile *profile; /* NULL: it is still being read */
     bool has_failed;               /* there will be none */
     unsigned turn;    /* how often it was made anew, of a process that runs */
+    bool is_stopped;  /* the process is, and nothing can be recorded */
     bool is_over;     /* it is the last */
     uint64_t asked_s; /* a page is there: CLOCK_MONOTONIC */
     bool has_page, page_knows; /* one waits for it, and was told why not */

@@ -78,7 +78,10 @@ async function takeNew(start) {
   }
   if (start.over && !state.start.over)
     tell('The process is not recorded any more; cpprof\'s terminal tells why.');
-  state.start.over = start.over;
+  if (!start.stopped !== !state.start.stopped)
+    tell(start.stopped ? 'The process is stopped. This goes on when it does (kill -CONT).' :
+      'The process goes on.');
+  Object.assign(state.start, {over: start.over, stopped: start.stopped});
 }
 // Looks now and then whether it is there. One that comes back may show another
 // profile.
