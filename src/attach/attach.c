@@ -47,8 +47,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Tunables. Who calls waits so long for another who does, and for threads of
- * ours to end. */
+/* Tunables. Who calls waits so long for another who does; for a moment in which
+ * nobody forks, to put entries back; and for threads of ours to end. */
 #define TURN_NS (10 * CPPROF__NS_PER_S)
 #define END_NS  (5 * CPPROF__NS_PER_S)
 #define LOOK_NS 1000000
@@ -113,7 +113,7 @@ static bool
 put_back(void)
 {
     const struct timespec pause = {0, LOOK_NS};
-    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + CPPROF__NS_PER_S;
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + END_NS;
     bool done = !is_patched;
 
     if (done)

@@ -32,7 +32,7 @@
 #define PROCESSES_MAX 1000
 
 /* Tunable. So long a process may take to put everything back. */
-#define DETACH_NS (10 * CPPROF__NS_PER_S)
+#define DETACH_NS (15 * CPPROF__NS_PER_S)
 
 struct process {
     pid_t pid;
