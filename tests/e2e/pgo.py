@@ -273,14 +273,14 @@ def elsewhere(text):
 BASE = 0x5500000000
 
 
-def made(out, files, samples):
+def made(out, files, samples, kind=("samples", "count")):
     """A profile. files: (file, path, build id); samples: (stack of (file,
     symbol, offset), leaf first, count)."""
     def message(**values):
         return b"".join(varint(int(n[1:]) << 3) + varint(v)
                         for n, v in values.items())
 
-    texts, places, body = ["", "samples", "count"], {}, b""
+    texts, places, body = ["", *kind], {}, b""
     for stack, n in samples:
         ids = b"".join(varint(places.setdefault(place, len(places) + 1))
                        for place in stack)
@@ -331,6 +331,15 @@ def strange():
     status, text, err = pgo("two.pb.gz", "-binary=used")
     tap.ok("second_binary_is_taken_if_it_is_named", status == 0 and
            "hot:" in text and "choose:" not in text, text, err)
+    made("ns.pb.gz", [("noid", here + "/noid", "")], even(0, "choose"),
+         ("cpu", "nanoseconds"))
+    for words in (["ns.pb.gz"], ["-check", "ns.pb.gz"]):
+        one_line("times_without_a_period_are_no_samples " + words[0], words,
+                 "has cpu in nanoseconds and no period")
+    with open("plain", "rb") as file, open("cut", "wb") as out:
+        out.write(file.read()[:-4096])
+    one_line("program_that_is_cut_off_is_not_called_stripped",
+             ["p.pb.gz", "-binary=cut"], "is cut off")
     status, _, err = pgo("-o", "/nowhere/x", "noid.pb.gz")
     tap.ok("output_that_cannot_be_made_is_said",
            status == 2 and "/nowhere/x" in err, err)

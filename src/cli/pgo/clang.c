@@ -17,11 +17,15 @@
  */
 #include "cli/pgo/pgo.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* A block that ran once for each sample of an instruction has this count. */
-#define SCALE 1000.0
+/* A block that ran once for each sample of an instruction has this count, or
+ * less where the largest would be more than a number can tell exactly. */
+#define SCALE      1000.0
+#define MOST_COUNT 9007199254740992.0
 
 /* Nodes, lines and targets by the node that they belong to, and in it by
  * line. */
@@ -37,6 +41,8 @@ struct writer {
     struct cpprof__buffer *out;
     struct entry *entries;
     size_t n;
+    double scale;
+    size_t n_unreadable; /* functions that clang could not read the names of */
 };
 
 static int
@@ -78,9 +84,11 @@ first_of(const struct writer *w, uint32_t node)
 }
 
 static uint64_t
-scaled(double count)
+scaled(const struct writer *w, double count)
 {
-    return count > 0 ? (uint64_t)(count * SCALE + 0.5) : 0;
+    double x = count > 0 ? count * w->scale + 0.5 : 0;
+
+    return (uint64_t)(x < MOST_COUNT ? x : MOST_COUNT);
 }
 
 static void
@@ -99,6 +107,20 @@ name_of(const struct writer *w, uint32_t name)
     return cpprof__strings_text(&w->counts->names, name);
 }
 
+/* Can clang read the name? One that begins with "#" is a comment, with "[" a
+ * context, with a digit a count; blanks and "@" part what is one name. */
+static bool
+is_readable(const struct writer *w, uint32_t name)
+{
+    const char *text = name_of(w, name);
+    size_t i;
+
+    for (i = 0; text[i]; i++)
+        if ((unsigned char)text[i] <= ' ' || strchr("#@[]", text[i]))
+            return false;
+    return i && !isdigit((unsigned char)*text);
+}
+
 static void
 write_body(struct writer *w, uint32_t node, int depth);
 
@@ -115,10 +137,15 @@ write_entry(struct writer *w, const struct entry *e, int depth,
             const struct cpprof__pgo_position **open)
 {
     if (e->kind == TARGET) {
-        if (*open && is_same_line(*open, e->position) && scaled(e->count))
+        if (*open && is_same_line(*open, e->position) && scaled(w, e->count) &&
+            is_readable(w, e->position->name))
             cpprof__buffer_printf(w->out, " %s:%" PRIu64,
                                   name_of(w, e->position->name),
-                                  scaled(e->count));
+                                  scaled(w, e->count));
+        return;
+    }
+    if (e->kind == CALL && !is_readable(w, e->position->name)) {
+        w->n_unreadable++;
         return;
     }
     if (*open)
@@ -126,11 +153,11 @@ write_entry(struct writer *w, const struct entry *e, int depth,
     *open = e->kind == LINE ? e->position : NULL;
     write_position(w, e->position, depth);
     if (e->kind == LINE) {
-        cpprof__buffer_printf(w->out, "%" PRIu64, scaled(e->count));
+        cpprof__buffer_printf(w->out, "%" PRIu64, scaled(w, e->count));
         return;
     }
     cpprof__buffer_printf(w->out, "%s:%" PRIu64 "\n",
-                          name_of(w, e->position->name), scaled(e->count));
+                          name_of(w, e->position->name), scaled(w, e->count));
     write_body(w, e->number, depth + 1);
 }
 
@@ -164,6 +191,9 @@ collect(struct writer *w, const struct cpprof__pgo_tree *tree)
             w->entries[w->n++] = (struct entry){
                 &line[i].position, k ? TARGET : LINE, line[i].count, 0};
     }
+    for (i = 0; i < w->n; i++)
+        if (w->entries[i].count * w->scale > MOST_COUNT)
+            w->scale = MOST_COUNT / w->entries[i].count;
     if (w->n)
         qsort(w->entries, w->n, sizeof *w->entries, entry_order);
 }
@@ -171,14 +201,16 @@ collect(struct writer *w, const struct cpprof__pgo_tree *tree)
 bool
 cpprof__pgo_clang(struct cpprof__pgo_tree *tree,
                   const struct cpprof__pgo_counts *counts,
-                  struct cpprof__buffer *out, size_t *n_functions)
+                  struct cpprof__buffer *out, size_t *n_functions,
+                  size_t *n_unreadable)
 {
     const struct cpprof__pgo_node *node = (void *)tree->nodes.entries.data;
     size_t n = tree->nodes.entries.n / sizeof *node +
                (tree->lines.entries.n + tree->targets.entries.n) /
                    sizeof(struct cpprof__pgo_line),
            i;
-    struct writer w = {counts, out, malloc((n + 1) * sizeof(struct entry)), 0};
+    struct writer w = {counts, out,   malloc((n + 1) * sizeof(struct entry)),
+                       0,      SCALE, 0};
 
     *n_functions = 0;
     if (!w.entries)
@@ -187,14 +219,19 @@ cpprof__pgo_clang(struct cpprof__pgo_tree *tree,
     for (i = first_of(&w, CPPROF__PGO_NONE); i < w.n; i++) {
         const struct entry *e = &w.entries[i];
 
-        if (!scaled(e->count))
+        if (!scaled(&w, e->count))
             break;
-        cpprof__buffer_printf(out, "%s:%" PRIu64 ":%" PRIu64 "\n",
-                              name_of(&w, e->position->name), scaled(e->count),
-                              scaled(node[e->number].head));
+        if (!is_readable(&w, e->position->name)) {
+            w.n_unreadable++;
+            continue;
+        }
+        cpprof__buffer_printf(
+            out, "%s:%" PRIu64 ":%" PRIu64 "\n", name_of(&w, e->position->name),
+            scaled(&w, e->count), scaled(&w, node[e->number].head));
         write_body(&w, e->number, 1);
         ++*n_functions;
     }
+    *n_unreadable = w.n_unreadable;
     free(w.entries);
     return !out->failed;
 }

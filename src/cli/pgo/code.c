@@ -13,6 +13,7 @@
 #include "cli/pgo/pgo.h"
 
 #include "base/status.h"
+#include "cli/terminal.h"
 #include "report/code/binutils.h"
 
 #include <ctype.h>
@@ -25,7 +26,7 @@
 #define MOST_GAP   ((uint64_t)64 << 10)
 #define MOST_CODE  ((uint64_t)4 << 20)
 #define MOST_BYTES ((size_t)512 << 20)
-#define TIMEOUT_S  300
+#define TIMEOUT_S  120
 
 /* ------------------------------------------------------------ running ---- */
 
@@ -88,14 +89,17 @@ run(struct cpprof__pgo_listing *l, struct cpprof_error *error)
             status = cpprof__fail_nomem(error);
             break;
         }
+        cpprof__progress("reading the code of %s with %s", l->path,
+                         names[i][0]);
         status = run_tool(l, (char *)tool.data, (char *)file.data, error);
-        if (status == CPPROF_NOMEM)
+        if (status == CPPROF_NOMEM || status == CPPROF_LIMIT)
             break;
         if (status == CPPROF_OK && strstr((char *)l->text.data, ":\t")) {
             l->tool = i;
             break;
         }
     }
+    cpprof__progress_end();
     cpprof__buffer_free(&file);
     cpprof__buffer_free(&tool);
     return status;
@@ -142,14 +146,17 @@ mnemonic_of(const char *text)
     }
 }
 
-/* The address that a jump names: the last operand, in hex. */
+/* The address that a jump names: the last operand, in hex; before it may be an
+ * immediate one ("tbz w0, #3, 401136"), behind it a comment. */
 static uint64_t
 target_of(const char *operands)
 {
-    size_t n = strcspn(operands, "<#\n");
-    const char *at = operands + n;
+    size_t n = strcspn(operands, "<\n");
+    const char *at = operands + n, *comment = memmem(operands, n, "//", 2);
     char *end;
     uint64_t value;
+
+    at = comment ? comment : at;
 
     while (at > operands && isspace((unsigned char)at[-1]))
         at--;

@@ -98,10 +98,16 @@ choose_value(struct work *w, struct cpprof_error *error)
                             "or cycles");
     w->value = found;
     w->unit = 1;
-    if (strcmp(text_of(w, p->sample_types.at[found].unit), "count") != 0 &&
-        p->info.period > 0)
-        w->unit = (double)p->info.period;
-    return CPPROF_OK;
+    if (strcmp(text_of(w, p->sample_types.at[found].unit), "count") == 0)
+        return CPPROF_OK;
+    w->unit = (double)p->info.period;
+    if (p->info.period > 0)
+        return CPPROF_OK;
+    return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                        "the profile has %s in %s and no period, so nobody "
+                        "knows how many samples it has",
+                        text_of(w, p->sample_types.at[found].type),
+                        text_of(w, p->sample_types.at[found].unit));
 }
 
 static enum cpprof_status

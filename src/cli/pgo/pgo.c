@@ -12,8 +12,10 @@
 #include "cli/report/report.h"
 #include "cli/terminal.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct words {
@@ -178,6 +180,26 @@ warn_of_losses(const struct cpprof__pgo_counts *c)
                          cpprof__strings_text(&c->names, c->other));
 }
 
+/* Does an ELF file of 64 bits end before its table of sections does? */
+static bool
+is_cut_off(const char *path)
+{
+    FILE *file = fopen(path, "rbe");
+    struct stat st;
+    Elf64_Ehdr head;
+    bool is_cut = false;
+
+    if (file && fread(&head, sizeof head, 1, file) == 1 &&
+        memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+        head.e_ident[EI_CLASS] == ELFCLASS64 && fstat(fileno(file), &st) == 0)
+        is_cut = head.e_shoff > (uint64_t)st.st_size ||
+                 (uint64_t)head.e_shnum * head.e_shentsize >
+                     (uint64_t)st.st_size - head.e_shoff;
+    if (file)
+        fclose(file);
+    return is_cut;
+}
+
 /* Why there is nothing to write, or NULL. */
 static const char *
 emptiness(const struct cpprof__pgo_counts *c)
@@ -195,6 +217,10 @@ emptiness(const struct cpprof__pgo_counts *c)
     if (c->n_inside <= 0)
         return "no sample is in the program; for a library say "
                "-binary=LIBRARY";
+    for (i = 0; i < c->builds.n && c->n_lines <= 0; i++)
+        if (c->builds.at[i].path && is_cut_off(c->builds.at[i].path))
+            return "the file of the program is cut off: its end, with names "
+                   "and lines, is missing";
     if (c->n_lines <= 0 && c->n_named < c->n_inside / 2)
         return "the program is stripped, and its debug file is not here: say "
                "-binary=FILE.debug, or install it";
@@ -210,17 +236,22 @@ write_clang(const struct words *w, struct cpprof__pgo_counts *c)
     struct cpprof__pgo_tree tree = {0};
     struct cpprof__buffer out = {0};
     struct cpprof_error error = {0};
-    size_t n_functions = 0;
+    size_t n_functions = 0, n_unreadable = 0;
     int status = CPPROF__EXIT_ERROR;
 
     if (cpprof__pgo_tree_make(&tree, c, &error) != CPPROF_OK)
         cpprof__cli_fail("pgo: %s", error.text);
-    else if (!cpprof__pgo_clang(&tree, c, &out, &n_functions))
+    else if (!cpprof__pgo_clang(&tree, c, &out, &n_functions, &n_unreadable))
         cpprof__cli_fail("out of memory");
     else if (!n_functions)
         cpprof__cli_fail("pgo: no code of the sampled functions was found");
     else
         status = write_out(w, &out);
+    if (n_unreadable)
+        cpprof__cli_warn("pgo: %zu function%s with names that clang cannot "
+                         "read %s left out",
+                         n_unreadable, n_unreadable == 1 ? "" : "s",
+                         n_unreadable == 1 ? "is" : "are");
     if (status == CPPROF__EXIT_OK)
         cpprof__cli_warn("pgo: %zu function%s of %.0f samples, %.1f%% of which "
                          "have lines",

@@ -226,12 +226,14 @@ cpprof__pgo_tree_free(struct cpprof__pgo_tree *tree);
 
 /* ------------------------------------------------------------- output ---- */
 
-/* Append the text that clang's -fprofile-sample-use takes; *n_functions of
- * them. False when out of memory. */
+/* Append the text that clang's -fprofile-sample-use takes: *n_functions of
+ * them, and *n_unreadable were left out, by themselves or as inlined calls,
+ * because it could not read their names. False when out of memory. */
 bool
 cpprof__pgo_clang(struct cpprof__pgo_tree *tree,
                   const struct cpprof__pgo_counts *counts,
-                  struct cpprof__buffer *out, size_t *n_functions);
+                  struct cpprof__buffer *out, size_t *n_functions,
+                  size_t *n_unreadable);
 
 /* Append what is to be said of the profile; returns false when it is not good
  * enough. */
