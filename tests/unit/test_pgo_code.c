@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Instructions read from what objdump prints, well-formed or not, and counts
  * written as clang reads them. Here objdump is a text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
 #include "base/status.h"
 #include "cli/pgo/pgo.h"
 #include "cli/terminal.h"
 #include "report/code/binutils.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-#include <setjmp.h>
-#include <stddef.h>
 
 static const char *listing; /* NULL: it takes too long */
 static int n_runs;
