@@ -70,8 +70,8 @@ static uintptr_t malloc_before; /* cpprof__heap_our_malloc */
  * nor a descriptor is needed to look at it. */
 static const uint32_t *control;
 
-/* The command sees by this name that it is still attached.
- * ORDER: src/cli/record/attached.c. */
+/* The command sees by the begin of this name, which others of ours have, too,
+ * that it is still attached. ORDER: src/cli/record/attached.c. */
 #define WATCH_THREAD "cpprof-attach"
 
 static struct cpprof__periodic watch;
@@ -142,25 +142,29 @@ wait_for_own_threads(void)
     return true;
 }
 
-/* The watch may be the caller: then nobody joins it. */
-static void
+/* The watch may be the caller: then nobody joins it. True: it is, and the last
+ * of our threads, who holds the program's descriptors for it, ends after it. */
+static bool
 stop_watch(void)
 {
+    bool is_caller;
+
     if (!has_watch)
-        return;
+        return false;
     has_watch = false;
     cpprof__periodic_stop(&watch);
-    if (pthread_equal(watch.thread.thread, pthread_self()))
+    is_caller = pthread_equal(watch.thread.thread, pthread_self());
+    if (is_caller)
         pthread_detach(pthread_self());
+    return is_caller;
 }
 
 static enum cpprof_status
 end(struct cpprof_error *error)
 {
     enum cpprof_status status;
-    bool is_back;
+    bool is_back, is_watch = stop_watch();
 
-    stop_watch();
     status = cpprof__environment_detach(error);
     is_back = put_back();
     cpprof__action_remove();
@@ -170,7 +174,7 @@ end(struct cpprof_error *error)
         status = cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
                               "not all entries could be put back: the process "
                               "forks all the time, or is a child");
-    if (wait_for_own_threads() || status != CPPROF_OK)
+    if (is_watch || wait_for_own_threads() || status != CPPROF_OK)
         return status;
     return cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
                         "a thread of cpprof has not ended yet");

@@ -242,12 +242,12 @@ attach(struct attached *a, struct process *p, struct cpprof__target *target)
     return p->is_attached;
 }
 
-/* A thread of the library in it, which is there as long as it is attached.
+/* Threads of the library in it, which are there as long as it is attached.
  * ORDER: src/attach/attach.c. */
-#define WATCH_THREAD "cpprof-attach"
+#define OWN_THREADS "cpprof-"
 
 static bool
-has_watch(pid_t pid)
+has_own_threads(pid_t pid)
 {
     struct cpprof__buffer name = {0};
     const struct dirent *entry;
@@ -259,7 +259,8 @@ has_watch(pid_t pid)
     tasks = opendir(path);
     while (tasks && !has && (entry = readdir(tasks))) {
         cpprof__read_proc(&name, "%s/%s/comm", path, entry->d_name);
-        has = name.data && !strcmp((char *)name.data, WATCH_THREAD "\n");
+        has = name.data && strtol(entry->d_name, NULL, 10) != pid &&
+              !strncmp((char *)name.data, OWN_THREADS, strlen(OWN_THREADS));
     }
     cpprof__buffer_free(&name);
     if (tasks)
@@ -275,7 +276,7 @@ wait_for_detach(const struct process *p)
     const struct timespec pause = {0, CPPROF__NS_PER_S / 100};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + DETACH_NS;
 
-    while (has_watch(p->pid)) {
+    while (has_own_threads(p->pid)) {
         if (cpprof__now_ns(CLOCK_MONOTONIC) > until ||
             cpprof__attach_is_stopped(p->pid))
             return false;
