@@ -23,6 +23,10 @@ static uint32_t is_asked;  /* a tick has no answer yet */
 static uint32_t is_queued; /* the pending call is to come */
 static bool is_sampling;
 
+/* Stands for the interpreter: it is asked while no thread of it has a frame,
+ * and never answers. */
+static struct cpprof_vm_thread *stand_in;
+
 static struct {
     bool runs;
     uint32_t finish;
@@ -135,6 +139,8 @@ ticks_start(void)
         return true;
     helper.finish = 0;
     is_asked = 0;
+    if (!stand_in)
+        cpprof_vm_thread_new(python_vm, NULL, &stand_in, NULL);
     sem_init(&helper.wake, 0, 0);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
@@ -161,6 +167,8 @@ ticks_stop(void)
     pthread_join(helper.thread, NULL);
     Py_END_ALLOW_THREADS;
     sem_destroy(&helper.wake);
+    cpprof_vm_thread_free(stand_in);
+    stand_in = NULL;
 }
 
 /* The child has only the thread that forked, and no profile. */

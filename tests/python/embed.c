@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A host that starts and ends Python more than once, with threads of its own
- * and a second interpreter in each; the module is imported anew every time.
+ * and a second interpreter in each; the module is imported anew every time. It
+ * does other things between two scripts.
  *
  *     embed ROUNDS
  *
@@ -12,6 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char work[] = "import json\n"
                            "for _ in range(300):\n"
@@ -24,6 +26,23 @@ static const char profile[] = "import cpprof, json\n"
                               "    pass\n" /* CPPROF has started one */
                               "for _ in range(3000):\n"
                               "    json.dumps([list(range(50))] * 3)\n";
+
+static const char begin_other[] =
+    "import cpprof, gzip, time\n"
+    "try:\n"
+    "    cpprof.start(hz=1000, out='other.pb.gz')\n"
+    "except RuntimeError:\n"
+    "    cpprof = None\n" /* CPPROF has started one */
+    "def comes_later():\n"
+    "    end = time.thread_time() + 0.1\n"
+    "    while time.thread_time() < end:\n"
+    "        pass\n";
+
+static const char end_other[] =
+    "comes_later()\n"
+    "if cpprof:\n"
+    "    cpprof.stop()\n"
+    "    assert b'comes_later' in gzip.open('other.pb.gz').read()\n";
 
 static void
 run(const char *text)
@@ -71,6 +90,19 @@ run_second_interpreter(void)
     PyThreadState_Swap(state);
 }
 
+/* No thread has a frame meanwhile, and ticks come. */
+static void
+run_other_things(void)
+{
+    PyThreadState *state;
+
+    run(begin_other);
+    state = PyEval_SaveThread();
+    usleep(100000);
+    PyEval_RestoreThread(state);
+    run(end_other);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -84,6 +116,12 @@ main(int argc, char **argv)
             "    cpprof.start(hz=1000, out='/dev/null')\n"
             "except RuntimeError:\n"
             "    pass\n");
+        if (Py_FinalizeEx())
+            return 2;
+    }
+    for (i = 0; i < n; i++) {
+        Py_Initialize();
+        run_other_things();
         if (Py_FinalizeEx())
             return 2;
     }
