@@ -498,6 +498,18 @@ do_spin(void)
         n++;
 }
 
+/* At work an eighth of the time: who waits for a recording leaves the
+ * processors to others. */
+static void
+do_pulse(void)
+{
+    volatile uint64_t n = 0;
+
+    usleep(25000);
+    while (n < 2000000)
+        n++;
+}
+
 static void
 do_fork(void)
 {
@@ -550,6 +562,7 @@ static const struct mode {
     {"registers", do_registers},
     {"malloc", allocate_all},
     {"spin", do_spin},
+    {"pulse", do_pulse},
     {"fork", do_fork},
     {"dlopen", do_dlopen},
 };

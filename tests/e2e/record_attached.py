@@ -339,7 +339,7 @@ def records_kinds():
 
 
 def records_until(number):
-    with Host("spin 2") as h:
+    with Host("pulse 2") as h:
         p = subprocess.Popen([cpprof, "record", "-p", str(h.pid), "-o",
                               "b.pb.gz"], stderr=subprocess.PIPE, text=True)
         first = p.stderr.readline()
@@ -371,7 +371,7 @@ def records_idle():
 
 
 def records_two():
-    with Host("spin") as a, Host("spin") as b:
+    with Host("pulse") as a, Host("pulse") as b:
         status, words = record(["-p", "%d,%d" % (a.pid, b.pid), "-one",
                                 "-duration", "1.5", "-o", "c.pb.gz"])
         t.ok("two processes: status 0", status == 0, words)
@@ -391,14 +391,14 @@ def records_name():
                          stderr=subprocess.PIPE, text=True)
     t.has("-name: nobody has it", p.communicate(timeout=60)[1],
           "no process is named")
-    first = subprocess.Popen(["./" + name, "spin"], stdout=subprocess.DEVNULL)
+    first = subprocess.Popen(["./" + name, "pulse"], stdout=subprocess.DEVNULL)
     time.sleep(0.3)
     p = subprocess.Popen([cpprof, "record", "-name", name, "-one", "-o",
                           "d.pb.gz", "-duration", "5"],
                          stderr=subprocess.PIPE, text=True)
     p.stderr.close()
     time.sleep(1)
-    second = subprocess.Popen(["./" + name, "spin"], stdout=subprocess.DEVNULL)
+    second = subprocess.Popen(["./" + name, "pulse"], stdout=subprocess.DEVNULL)
     p.wait()
     t.same("-name: status 0", p.returncode, 0)
     t.has("-name: one that came later is in it",
@@ -409,7 +409,7 @@ def records_name():
 
 
 def recorder_is_killed():
-    with Host("malloc 2") as h:
+    with Host("malloc") as h:
         p = subprocess.Popen([cpprof, "record", "-t", "cpu,heap,wall", "-p",
                               str(h.pid), "-o", "e.%k.pb.gz"],
                              stderr=subprocess.PIPE, text=True)
@@ -429,11 +429,11 @@ def recorder_is_killed():
 
 
 def reports_on_processes():
-    with Host("spin") as h:
+    with Host("pulse") as h:
         done = subprocess.run([cpprof, "top", "-p", str(h.pid)],
                               capture_output=True, text=True, check=False,
                               timeout=120)
-        t.has("top -p prints where a process is", done.stdout, "do_spin")
+        t.has("top -p prints where a process is", done.stdout, "do_pulse")
         t.matches("top -p names the process and no file of its own",
                   r"\Acpprof: process %d: [0-9]+ samples[^/]*\n\Z" % h.pid,
                   done.stderr)
@@ -457,7 +457,7 @@ def reports_on_processes():
                                 "n.pb.gz"])
         t.has("threads of ours are not counted as the program's", words,
               ", 3 threads, ")
-    with Host("nanosleep") as a, Host("spin") as b:
+    with Host("nanosleep") as a, Host("pulse") as b:
         words = report(["-p", "%d,%d" % (a.pid, b.pid), "threads"])
         t.ok("-p A,B threads prints both",
              "process %d (attach_host):\n\ngoroutine %d" % (a.pid, a.pid)
@@ -474,13 +474,13 @@ def wait_until(is_true, seconds=90):
 
 def shows_the_page():
     """A new profile for as long as somebody looks; then nothing."""
-    with Host("spin") as h:
+    with Host("pulse") as h:
         s = Server("-p", str(h.pid))
         wait_until(lambda: s.data("status")["ready"])
         t.same("http -p: the page names the process",
                s.data("status")["sources"], ["-p=%d" % h.pid])
         first = s.get("/ui/api/report/top").decode()
-        t.has("http -p: it shows where the process is", first, "do_spin")
+        t.has("http -p: it shows where the process is", first, "do_pulse")
         t.ok("http -p: and does so again", wait_until(
             lambda: s.data("status")["turn"] > 0), s.data("status"))
         t.ok("http -p: with another profile",
@@ -490,14 +490,14 @@ def shows_the_page():
         t.same("http -p: the process is left alone",
                len(os.listdir("/proc/%d/task" % h.pid)), 1)
         t.same("http -p: and it goes on", h.end()[0], 0)
-    with Host("spin") as h:
+    with Host("pulse") as h:
         s = Server("-p", str(h.pid))
         wait_until(lambda: s.data("status")["ready"])
         h.end()
         t.ok("http -p: the end of the process is told",
              wait_until(lambda: s.data("status")["over"]), s.data("status"))
         t.has("http -p: its last profile stays",
-              s.get("/ui/api/report/top").decode(), "do_spin")
+              s.get("/ui/api/report/top").decode(), "do_pulse")
         t.same("http -p: status 0 all the same", s.close(), 0)
         t.has("http -p: and a line says why", s.rest,
               "there is no such process")
@@ -570,7 +570,7 @@ def records_in_a_pid_namespace():
                       check=False).returncode:
         t.skip("another pid namespace", "none can be made")
         return
-    with subprocess.Popen(own + [host, "spin"], stdout=subprocess.PIPE,
+    with subprocess.Popen(own + [host, "pulse"], stdout=subprocess.PIPE,
                           text=True) as outer:
         outer.stdout.readline()
         with open("/proc/%d/task/%d/children" % (outer.pid, outer.pid),

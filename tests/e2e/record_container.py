@@ -30,7 +30,7 @@ exec 9< "$2"
 mount -t tmpfs none "$1" && mount -t tmpfs -o "$3" none /tmp &&
 mount -t tmpfs -o noexec none /dev/shm && mount -t tmpfs -o "$3" none /var/tmp &&
 mount -t tmpfs none /mnt && cat <&9 > /mnt/inside && chmod 755 /mnt/inside &&
-exec 9<&- && exec /mnt/inside spin
+exec 9<&- && exec /mnt/inside pulse
 """
 CONTAINER = ["unshare", "-m", "-p", "-f", "--mount-proc"]
 
@@ -103,9 +103,9 @@ def records(name, before=(), runner=(), command=cpprof, is_sidecar=False):
             t.matches("%s: %s: FILE is the process's" % (name, turn),
                       r"(?m)^cpprof: a\.cpu\.pb\.gz: [0-9]+ samples", words)
             t.has("%s: %s: names come from its root" % (name, turn),
-                  run(["top", "a.cpu.pb.gz"])[1], "do_spin")
+                  run(["top", "a.cpu.pb.gz"])[1], "do_pulse")
             t.has("%s: %s: wall time, too" % (name, turn),
-                  run(["top", "-cum", "a.wall.pb.gz"])[1], "do_spin")
+                  run(["top", "-cum", "a.wall.pb.gz"])[1], "do_pulse")
             os.unlink("a.cpu.pb.gz")
             os.unlink("a.wall.pb.gz")
         t.same("%s: no folder is left" % name, os.listdir(c.sees("/tmp")), [])
@@ -172,7 +172,7 @@ def two_apart():
         if not c.ready:
             t.skip("two", c.outer.communicate()[1].strip())
             return
-        here = subprocess.Popen([host, "spin"], stdout=subprocess.DEVNULL)
+        here = subprocess.Popen([host, "pulse"], stdout=subprocess.DEVNULL)
         time.sleep(0.1)
         for first, second in ((c.pid, here.pid), (here.pid, c.pid)):
             status, words = run(["record", "-p", "%d,%d" % (first, second),

@@ -8,7 +8,7 @@ redis-benchmark and is scraped every 2 seconds; in turn with it a plain one does
 the same work. Then 50 scrapers at once, then clients that do not behave; and
 nginx with its workers. No request may fail, and memory may not grow.
 
-SOAK_SECONDS (4) is for how long redis is scraped under load, and as long is the
+SOAK_SECONDS (2) is for how long redis is scraped under load, and as long is the
 plain one's turn; 300 is what is in docs/http.md.
 What load takes is CPU time of the server and requests a second, compared in
 turns; on a machine that has other work only the first says something.
@@ -33,9 +33,9 @@ from served import Tap
 
 TAP = Tap()
 LIBRARY = os.path.join(os.path.abspath(sys.argv[1]), "libcpprof.so")
-SECONDS = float(os.environ.get("SOAK_SECONDS", "4"))
+SECONDS = float(os.environ.get("SOAK_SECONDS", "2"))
 IS_LONG = SECONDS >= 120
-TURN = 8 if IS_LONG else 1  # seconds of load
+TURN = 8 if IS_LONG else 0.5  # seconds of load
 # A few turns on a busy machine say little.
 SLOWER = 1.05 if IS_LONG else 1.5
 TRIES = 4  # each twice as long as the one before
@@ -355,7 +355,7 @@ def test_slow(plain, redis, port):
         turns.append(turn(plain, redis, n, scraper))
         sizes.append(redis.memory())
 
-    until_then = time.time() + max(4, SECONDS / 5)
+    until_then = time.time() + max(2, SECONDS / 5)
     while time.time() < until_then or len(turns) < 4:
         take()
     until_even(turns, take)

@@ -132,7 +132,7 @@ def shares(collect, kind="cpu", of=None, n=2000000):
     """Of several runs, as chance may have it on a busy machine: each adds as
     much as there is."""
     total, seen = 0, collections.Counter()
-    for more in 1, 1, 2, 4, 8:
+    for more in 1, 1, 2, 4, 8, 16:
         collect("lines", str(more * n))
         p = profile(kind)
         total += of(p) if of else p.total()
