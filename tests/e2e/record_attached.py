@@ -428,6 +428,60 @@ def recorder_is_killed():
         t.same("and the process goes on", h.end()[0], 0)
 
 
+FORKS = """
+import os, signal
+def fork(*_):
+    pid = os.fork()
+    if pid:
+        print(pid, flush=True)
+signal.signal(signal.SIGUSR1, fork)
+print("ready", flush=True)
+while True:
+    sum(range(1000))
+"""
+
+
+def wakes(pid):
+    """How often the threads of ours in it have slept."""
+    n = 0
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, tid),
+                  encoding="ascii") as f:
+            text = f.read()
+        if "Name:\tcpprof-wall" in text:
+            n += int(re.search(r"\nvoluntary_ctxt_switches:\t(\d+)",
+                               text).group(1))
+    return n
+
+
+def children_are_left():
+    """Those that were forked meanwhile run on, and are sampled no more."""
+    host_ = subprocess.Popen([sys.executable, "-c", FORKS],
+                             stdout=subprocess.PIPE, text=True)
+    host_.stdout.readline()
+    p = subprocess.Popen([cpprof, "record", "-t", "cpu,wall", "-p",
+                          str(host_.pid), "-o", "o.%k.pb.gz"],
+                         stderr=subprocess.PIPE, text=True)
+    p.stderr.readline()
+    host_.send_signal(signal.SIGUSR1)
+    child = int(host_.stdout.readline())
+    t.ok("a child that is forked while attached is sampled",
+         wait_until(lambda: wakes(child) > 0, 20))
+    p.kill()
+    p.communicate()
+
+    def is_quiet():
+        before = wakes(child)
+        time.sleep(1)
+        return wakes(child) - before < 10
+
+    t.ok("and no more when the recorder has ended", wait_until(is_quiet, 20),
+         wakes(child))
+    os.kill(child, signal.SIGKILL)
+    host_.kill()
+    host_.communicate()
+
+
 def reports_on_processes():
     with Host("pulse") as h:
         done = subprocess.run([cpprof, "top", "-p", str(h.pid)],
@@ -653,6 +707,7 @@ def main():
         records_two()
         records_name()
         recorder_is_killed()
+        children_are_left()
         reports_on_processes()
         shows_the_page()
         records_in_a_pid_namespace()

@@ -9,12 +9,17 @@
 #include "collect/wall/wall_ticker.h"
 
 #include "arch/clock.h"
+#include "collect/signal/tables/mirror.h"
 #include "collect/wall/wall.h"
 
 /* Tunable: the periods that are one while nobody runs, a power of 2. More of
  * them cost less, and see the first moments of work after a pause less often.
  */
 #define QUIET_PERIODS 4u
+
+/* Tunable: the same when the recorder has ended and no other capture is there.
+ * More of them cost less, and another capture begins later. */
+#define STOPPED_PERIODS 128u
 
 struct cpprof__own_lock cpprof__wall_busy;
 
@@ -57,6 +62,14 @@ roll_over(struct cpprof__wall_ticker *w)
     cpprof__wall_counts_free(counts);
 }
 
+/* The only capture is that of a recorder that has ended. */
+static bool
+is_for_nobody(const struct cpprof__wall_ticker *w)
+{
+    return w->sampler.counts.is_kept && (!w->captures || !w->captures->next) &&
+           cpprof__control_is_stopped(cpprof__mirror_plan.control);
+}
+
 /* A turn. When a look at each thread has found nobody who ran, the periods
  * grow: most of the cost is to wake up. A look is charged with the time since
  * the one before, so the estimate stays what it is. */
@@ -66,6 +79,11 @@ tick(struct cpprof__periodic *periodic)
     struct cpprof__wall_ticker *w = (void *)periodic;
 
     cpprof__own_lock_take(&cpprof__wall_busy);
+    if (is_for_nobody(w)) {
+        cpprof__own_lock_give(&cpprof__wall_busy);
+        periodic->n_periods = STOPPED_PERIODS;
+        return;
+    }
     cpprof__wall_sampler_tick(&w->sampler);
     if (w->sampler.counts.is_kept)
         cpprof__wall_ticker_keep(w);
