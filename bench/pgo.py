@@ -264,8 +264,44 @@ def cppcheck(_):
                      at + "externals/tinyxml2/tinyxml2.cpp"]}
 
 
+SIMPLECPP = """#include "simplecpp.h"
+#include <fstream>
+#include <iostream>
+int main(int argc, char **argv)
+{
+    size_t n = 0;
+    for (int k = atoi(argv[1]); k > 0; k--)
+        for (int i = 2; i < argc; i++) {
+            std::ifstream in(argv[i]);
+            std::vector<std::string> files;
+            std::map<std::string, simplecpp::TokenList *> included;
+            simplecpp::TokenList raw(in, files, argv[i]), out(files);
+            raw.removeComments();
+            simplecpp::preprocess(out, raw, files, included, simplecpp::DUI());
+            n += out.stringify().size();
+        }
+    std::cout << n << std::endl;
+}
+"""
+
+
+def simplecpp(work):
+    """The preprocessor of cppcheck: C++ that is built in seconds."""
+    at = source("cppcheck")
+    with open(os.path.join(work, "main.cpp"), "w") as file:
+        file.write(SIMPLECPP)
+    return {"files": [at + "externals/simplecpp/simplecpp.cpp",
+                      os.path.join(work, "main.cpp")],
+            "cxx": True, "libs": [],
+            "flags": ["-I" + at + "externals/simplecpp"],
+            "train": ["6", at + "lib/checkstl.cpp", at + "lib/mathlib.cpp",
+                      at + "lib/symboldatabase.cpp"],
+            "test": ["5", at + "lib/checkclass.cpp", at + "lib/tokenize.cpp",
+                     at + "externals/tinyxml2/tinyxml2.cpp"]}
+
+
 PROGRAMS = {"sqlite": sqlite, "lua": lua, "duktape": duktape, "bzip2": bzip2,
-            "zstd": zstd, "cppcheck": cppcheck}
+            "zstd": zstd, "cppcheck": cppcheck, "simplecpp": simplecpp}
 
 
 # --- builds --------------------------------------------------------------------
