@@ -55,17 +55,6 @@ reference_mapping(struct fixture *f, uint64_t id, uint64_t start,
     cpprof__put_end(&f->bytes, 3, mark);
 }
 
-static inline struct pprof_profile *
-reference_finish(struct fixture *f)
-{
-    struct cpprof_error error = {0};
-    struct pprof_profile *p = fixture_read(f, &error);
-
-    if (!p)
-        fail_msg("%s", error.text);
-    return p;
-}
-
 /* Two values of samples, in counts and milliseconds. */
 static const int64_t reference_values[5][2] = {
     {1000, 1000}, {100, 100}, {10, 10}, {10000, 10000}, {1, 1}};
@@ -126,7 +115,7 @@ reference_profile(const int64_t values[5][2], int with_mappings)
     reference_tables(&f, with_mappings);
     for (i = 0; i < 5; i++)
         fixture_sample(&f, stacks[i], i ? 2 : 1, values[i], labels[i]);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 /* A sample of main alone for each text of labels; values 1000. */
@@ -142,7 +131,7 @@ reference_labelled(const char *const *labels, size_t n)
     reference_tables(&f, 1);
     for (i = 0; i < n; i++)
         fixture_sample(&f, stack, 1, values, labels[i]);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static inline const char *

@@ -9,6 +9,7 @@
 #include "base/proto.h"
 #include <cpprof/pprof/change.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,6 +249,20 @@ fixture_read(struct fixture *f, struct cpprof_error *error)
     fixture_strings(f);
     pprof_read_data(f->bytes.data, f->bytes.n, NULL, &p, error);
     fixture_free(f);
+    return p;
+}
+
+/* The same for one that has to be good. */
+static inline struct pprof_profile *
+fixture_must_read(struct fixture *f)
+{
+    struct cpprof_error error = {0};
+    struct pprof_profile *p = fixture_read(f, &error);
+
+    if (!p) {
+        fprintf(stderr, "%s\n", error.text);
+        abort();
+    }
     return p;
 }
 

@@ -31,7 +31,7 @@ make(void)
     reference_tables(&f, 1);
     for (i = 0; i < 6; i++)
         fixture_sample(&f, stacks[i], i ? 2 : 1, values[i], NULL);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static void

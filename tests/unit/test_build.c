@@ -255,8 +255,7 @@ ids_of_a_file_are_not_given_again(void **state)
     fixture_cpu(&f);
     for (i = 0; i < sizeof ids / sizeof *ids; i++)
         fixture_mapping(&f, ids[i], 0x10000 * (i + 1), "/bin/a", "ab");
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
+    p = fixture_must_read(&f);
     for (i = 0; i < 12; i++)
         OK(pprof_add_mapping(p, NEW(mapping, .start = i), NULL, &error));
     OK(pprof_check(p, &error));

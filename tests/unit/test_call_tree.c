@@ -21,8 +21,6 @@ static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "");
@@ -31,9 +29,7 @@ make(void)
     fixture_stack(&f, "leaf b b main", 100000000, NULL);
     fixture_stack(&f, "leaf<a main", 50000000, NULL);
     fixture_stack(&f, "leaf main", 0, NULL);
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 static struct report_text

@@ -22,7 +22,7 @@ make(void)
     fixture_stack(&f, "read get<map main", 1, "k=v1 n=64kb");
     fixture_stack(&f, "free put main", 2, "k=v2 j=x n=4096kb");
     fixture_stack(&f, "main " A40, 3, A40 "=" A40);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static void
@@ -284,7 +284,7 @@ one_stack(const char *stack)
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/bin/prog", "");
     fixture_stack(&f, stack, 1, NULL);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 /* The example of the reference's comments: A is the leaf, D the root. */

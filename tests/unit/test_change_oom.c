@@ -143,7 +143,7 @@ make(void)
     reference_tables(&f, 1);
     for (i = 0; i < 3; i++)
         fixture_sample(&f, stack, 2, values, labels[i]);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 /* Fail allocation n of the call; false when it needs no such one. */

@@ -18,10 +18,8 @@ static struct pprof_profile *
 must_read(struct fixture *f)
 {
     struct cpprof_error error = {0};
-    struct pprof_profile *p = fixture_read(f, &error);
+    struct pprof_profile *p = fixture_must_read(f);
 
-    if (!p)
-        fail_msg("%s", error.text);
     assert_int_equal(pprof_check(p, &error), CPPROF_OK);
     return p;
 }

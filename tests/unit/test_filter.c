@@ -18,7 +18,6 @@ static struct pprof_profile *
 make(const char *drop_frames, const char *keep_frames)
 {
     struct fixture f = {0};
-    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/bin/prog", "");
@@ -27,9 +26,7 @@ make(const char *drop_frames, const char *keep_frames)
     fixture_stack(&f, "main", 3, NULL);
     cpprof__put_uint(&f.bytes, 7, fixture_string(&f, drop_frames));
     cpprof__put_uint(&f.bytes, 8, fixture_string(&f, keep_frames));
-    p = fixture_read(&f, NULL);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 static void
@@ -283,8 +280,7 @@ drop_frames_match_simplified_names(void **state)
         snprintf(stack, sizeof stack, "leaf %s main", cases[i][0]);
         fixture_stack(&f, stack, 1, NULL);
         cpprof__put_uint(&f.bytes, 7, fixture_string(&f, cases[i][1]));
-        p = fixture_read(&f, NULL);
-        assert_non_null(p);
+        p = fixture_must_read(&f);
         assert_int_equal(pprof_drop_frames(p, NULL), CPPROF_OK);
         expect_stacks(p, *cases[i][1] ? "main=1"
                                       : "leaf (anonymous_namespace) main=1");

@@ -63,7 +63,7 @@ no_inlines(void)
         put_location(&f, i + 1, i < 10 ? 1 : 2, i, 1);
     for (i = 0; i < 4; i++)
         put_sample(&f, stacks[i], i == 2 ? 2 : 4, (int64_t)i + 1);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static struct pprof_profile *
@@ -78,7 +78,7 @@ inlines(void)
     put_location(&f, 3, 1, 4, 3);
     put_sample(&f, first, 2, 1);
     put_sample(&f, second, 1, 2);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static struct pprof_profile *
@@ -94,7 +94,7 @@ empty_lines(void)
     put_sample(&f, first, 2, 1);
     put_sample(&f, second, 1, 2);
     put_sample(&f, NULL, 0, 3);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 #define ALL                                                                    \

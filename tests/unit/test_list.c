@@ -49,16 +49,12 @@ static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "");
     fixture_stack(&f, "leaf main", 300000000, NULL);
     fixture_stack(&f, "other cold leaf<main", 100000000, NULL);
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 static struct pprof_report_options

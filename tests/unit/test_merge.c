@@ -9,17 +9,6 @@
 
 #include <cmocka.h>
 
-static struct pprof_profile *
-finish(struct fixture *f)
-{
-    struct cpprof_error error = {0};
-    struct pprof_profile *p = fixture_read(f, &error);
-
-    if (!p)
-        fail_msg("%s", error.text);
-    return p;
-}
-
 /* A profile of three stacks, all values times `sign`. */
 static struct pprof_profile *
 make(int64_t sign, uint64_t time_ns, const char *comment)
@@ -34,7 +23,7 @@ make(int64_t sign, uint64_t time_ns, const char *comment)
     cpprof__put_uint(&f.bytes, 9, time_ns);
     cpprof__put_uint(&f.bytes, 10, 7);
     cpprof__put_uint(&f.bytes, 13, fixture_string(&f, comment));
-    return finish(&f);
+    return fixture_must_read(&f);
 }
 
 /* Merge and free n profiles; NULL if they do not go together. */
@@ -128,7 +117,7 @@ program_that_was_loaded_elsewhere_is_the_same(void **state)
         fixture_location(&f, 1, 7, start + 0x10, 0);
         fixture_location(&f, 2, 7, start + 0x20, 0);
         fixture_sample(&f, stack, 2, values, NULL);
-        all[i] = finish(&f);
+        all[i] = fixture_must_read(&f);
     }
     p = merge(all, 2, NULL);
     assert_int_equal(pprof_mapping_count(p), 1);
@@ -152,7 +141,7 @@ labels_and_their_units_keep_samples_apart(void **state)
     fixture_stack(&f, "a", 4, "n=5kb");
     fixture_stack(&f, "a", 8, "k=x j=y");
     fixture_stack(&f, "a", 16, "j=y k=x");
-    p = finish(&f);
+    p = fixture_must_read(&f);
     p = merge(&p, 1, NULL);
     assert_int_equal(pprof_sample_count(p), 3);
     assert_int_equal(sample_of(p, 0).values[1], 5);
@@ -177,7 +166,7 @@ typed(const char *const types[][2], size_t n, const int64_t *values,
     cpprof__put_uints(&f.bytes, 2, (const uint64_t *)values, n);
     cpprof__put_end(&f.bytes, 2, mark);
     cpprof__put_uint(&f.bytes, 14, fixture_string(&f, default_type));
-    return finish(&f);
+    return fixture_must_read(&f);
 }
 
 static void
@@ -251,9 +240,9 @@ period_types_that_differ_are_refused(void **state)
 
     fixture_value_type(&f, 1, "cpu", "nanoseconds");
     fixture_value_type(&f, 11, "space", "bytes");
-    all[0] = finish(&f);
+    all[0] = fixture_must_read(&f);
     fixture_cpu(&f);
-    all[1] = finish(&f);
+    all[1] = fixture_must_read(&f);
     assert_null(merge(all, 2, &error));
     assert_string_equal(error.text, "period type: incompatible types: {space "
                                     "bytes} {cpu nanoseconds}");
@@ -328,7 +317,7 @@ make_types(const char *const *types, size_t n)
     for (i = 0; i < n; i++)
         cpprof__put_uint(&f.bytes, 2, i + 1);
     cpprof__put_end(&f.bytes, 2, mark);
-    return finish(&f);
+    return fixture_must_read(&f);
 }
 
 /* Two columns of one name once took two columns out of a profile with one, and

@@ -185,7 +185,7 @@ mapped(const struct mapping *m)
     cpprof__put_end(&f.bytes, 3, mark);
     fixture_location(&f, 1, 1, m->start + 8, 0);
     fixture_sample(&f, stack, 1, values, NULL);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static void
@@ -228,7 +228,7 @@ documented(const char *url)
 
     reference_types(&f);
     cpprof__put_uint_opt(&f.bytes, 15, fixture_string(&f, url));
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static void
@@ -302,7 +302,7 @@ typed(const char *types, const char *default_type)
         cpprof__put_end(&f.bytes, 2, mark);
     }
     cpprof__put_uint_opt(&f.bytes, 14, fixture_string(&f, default_type));
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static void

@@ -20,8 +20,7 @@ expect_name(const char *name, const char *system_name, enum pprof_demangle mode,
     struct pprof_profile *p;
 
     fixture_function(&f, 1, name, system_name, "");
-    p = fixture_read(&f, NULL);
-    assert_non_null(p);
+    p = fixture_must_read(&f);
     assert_int_equal(pprof_demangle(p, mode, flags, NULL), CPPROF_OK);
     assert_string_equal(pprof_text(p, pprof_functions(p)->name, NULL), shown);
     pprof_free(p);
@@ -102,7 +101,7 @@ first_mapping_can_be_named_or_made(void **state)
     struct pprof_profile *p;
 
     fixture_location(&f, 1, 0, 5, 0);
-    p = fixture_read(&f, NULL);
+    p = fixture_must_read(&f);
     assert_int_equal(pprof_set_binary(p, "/bin/x", NULL, NULL), CPPROF_OK);
     assert_int_equal(pprof_set_binary(p, NULL, "abc", NULL), CPPROF_OK);
     assert_int_equal(pprof_mapping_count(p), 1);
@@ -121,7 +120,7 @@ comment_is_added_at_the_end(void **state)
     struct pprof_profile *p;
 
     cpprof__put_uint(&f.bytes, 13, fixture_string(&f, "first"));
-    p = fixture_read(&f, NULL);
+    p = fixture_must_read(&f);
     assert_int_equal(pprof_add_comment(p, "second", NULL), CPPROF_OK);
     assert_int_equal(pprof_comment_count(p), 2);
     assert_string_equal(pprof_text(p, pprof_comments(p)[1], NULL), "second");

@@ -25,7 +25,7 @@ typed(const char *types, const char *default_type)
     free(copy);
     cpprof__put_uint_opt(&f.bytes, 14, fixture_string(&f, default_type));
     cpprof__put_uint(&f.bytes, 9, 1);
-    return reference_finish(&f);
+    return fixture_must_read(&f);
 }
 
 static void
@@ -244,7 +244,7 @@ mappings_without_symbols_are_told(void **state)
         struct pprof_profile *p;
 
         reference_mapping(&f, 1, 0x1000, 0x2000, cases[i].file);
-        p = reference_finish(&f);
+        p = fixture_must_read(&f);
         assert_int_equal(pprof_is_unsymbolizable(p, 0),
                          cases[i].is_unsymbolizable);
         pprof_free(p);
@@ -263,7 +263,7 @@ locations_without_mapping_lack_nothing(void **state)
     /* This one has functions and nothing else. */
     fixture_mapping(&f, 1, 0x1000, "/bin/prog", "");
     fixture_location(&f, 1, 1, 0x1010, 0);
-    p = reference_finish(&f);
+    p = fixture_must_read(&f);
     assert_true(pprof_has_functions(p));
     assert_false(pprof_has_file_lines(p));
     pprof_free(p);

@@ -20,17 +20,13 @@ static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "c0ffee");
     fixture_stack(&f, "inner<outer main", 30, "k=v");
     fixture_stack(&f, "inner<outer main", 7, "k=v");
     fixture_stack(&f, "main", 5, NULL);
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 /* What is printed between "Samples:" and the end, columns left out. */

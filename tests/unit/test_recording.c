@@ -6,7 +6,6 @@
 #include "collect/store/spool.h"
 #include <cpprof/recording.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -22,24 +21,9 @@
 
 #include <cmocka.h>
 
+#include "folder_fixture.h"
+
 static char folder[] = "/tmp/cpprof-test-XXXXXX";
-
-static size_t
-n_files(bool remove_them)
-{
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
-    size_t n = 0;
-
-    assert_non_null(dir);
-    while ((entry = readdir(dir))) {
-        n += *entry->d_name != '.';
-        if (remove_them)
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    }
-    closedir(dir);
-    return n;
-}
 
 /* A process with five samples, which was last heard of that long ago, and then
  * is killed or waits. Its pid, once its files are there. */
@@ -99,11 +83,11 @@ what_is_over_is_taken_away_and_nothing_else(void **state)
     record(CPPROF__SPOOL_RUNNING, second, true); /* or in another namespace */
     record(CPPROF__SPOOL_RUNNING, 60 * second, true);
     record(CPPROF__SPOOL_ENDED, 0, true);
-    assert_int_equal(n_files(false), 8);
+    assert_int_equal(folder_files(folder, false), 8);
     recording = read_ended(10, 2);
     assert_int_equal(cpprof_recording_image_at(recording, 0)->n_samples, 5);
     cpprof_recording_remove(recording);
-    assert_int_equal(n_files(false), 4);
+    assert_int_equal(folder_files(folder, false), 4);
     assert_int_equal(cpprof_recording_write_cpu_to_path(
                          recording, 0, "/dev/null", NULL, NULL),
                      CPPROF_BAD_DATA);
@@ -308,7 +292,7 @@ static int
 empty_folder(void **state)
 {
     (void)state;
-    n_files(true);
+    folder_files(folder, true);
     return 0;
 }
 

@@ -20,8 +20,6 @@ static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
     char stack[64], labels[64];
     int i;
 
@@ -33,9 +31,7 @@ make(void)
         snprintf(labels, sizeof labels, "thread=t%d bytes=%dkb", i % 5, i);
         fixture_stack(&f, stack, i + 1, labels);
     }
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 /* A sum over what was written, the same whenever it succeeds. */

@@ -10,7 +10,6 @@
 #include "collect/store/tables.h"
 #include <cpprof/recording.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,6 +23,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "folder_fixture.h"
 
 #include "profile_walk.h"
 
@@ -46,23 +47,6 @@ add(const char *name, int64_t line)
                                                      .has_name = true};
 
     return cpprof__scripts_add(&cpprof__scripts, &location);
-}
-
-static size_t
-n_files(bool remove_them)
-{
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
-    size_t n = 0;
-
-    assert_non_null(dir);
-    while ((entry = readdir(dir))) {
-        n += *entry->d_name != '.';
-        if (remove_them)
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    }
-    closedir(dir);
-    return n;
 }
 
 /* How a process that runs f ends: as waitpid() has it. */
@@ -124,7 +108,7 @@ without_a_recorder_there_is_no_file(void **state)
 {
     (void)state;
     run_well(make_in_private);
-    assert_int_equal(n_files(false), 0);
+    assert_int_equal(folder_files(folder, false), 0);
 }
 
 static void
@@ -141,7 +125,7 @@ process_that_may_not_write_so_much_keeps_a_private_table(void **state)
 {
     (void)state;
     run_well(make_with_short_files);
-    assert_int_equal(n_files(false), 0);
+    assert_int_equal(folder_files(folder, false), 0);
 }
 
 /* ---- in a file -------------------------------------------------------- */
@@ -164,7 +148,7 @@ table_of_a_killed_process_is_found_by_its_number(void **state)
 
     (void)state;
     assert_true(WIFSIGNALED(run(be_killed)));
-    assert_int_equal(n_files(false), 1);
+    assert_int_equal(folder_files(folder, false), 1);
     check_location(shared->number, shared->pc, "first", 1);
     assert_false(
         cpprof__script_file_read(&scripts, folder, shared->number + 2));
@@ -195,7 +179,7 @@ forked_child_goes_on_with_the_table(void **state)
 {
     (void)state;
     run_well(have_a_child);
-    assert_int_equal(n_files(false), 1);
+    assert_int_equal(folder_files(folder, false), 1);
     check_location(shared->number, shared->pc, "of parent", 1);
     check_location(shared->number, shared->other_pc, "of child", 7);
 }
@@ -222,7 +206,7 @@ parent_that_makes_it_later_joins_its_child(void **state)
 {
     (void)state;
     run_well(make_after_a_child);
-    assert_int_equal(n_files(false), 1);
+    assert_int_equal(folder_files(folder, false), 1);
     check_location(shared->number, shared->pc, "of parent", 1);
     check_location(shared->number, shared->other_pc, "of child", 7);
 }
@@ -424,7 +408,7 @@ static int
 empty_folder(void **state)
 {
     (void)state;
-    n_files(true);
+    folder_files(folder, true);
     memset(shared, 0, sizeof *shared);
     return 0;
 }

@@ -22,8 +22,6 @@ static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "");
@@ -37,9 +35,7 @@ make(void)
                    (int64_t[]){1, 40000000}, NULL);
     fixture_stack(&f, "cold main", 1000, NULL);
     fixture_stack(&f, "gone main", 0, NULL);
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 /* A profile of two addresses without names. */
@@ -47,8 +43,6 @@ static struct pprof_profile *
 make_bare(void)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
     uint64_t locations[2] = {1, 2};
     int64_t values[2] = {1, 10};
 
@@ -58,9 +52,7 @@ make_bare(void)
     fixture_location(&f, 2, 0, 0x99, 0);
     fixture_sample(&f, locations, 2, values, NULL);
     fixture_sample(&f, locations, 0, values, NULL);
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 static struct report_text
@@ -267,7 +259,6 @@ page_of_endless_recursion_is_bounded(void **state)
     struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     uint64_t *locations = malloc(DEPTH * sizeof *locations);
     int64_t values[2] = {1, 10};
-    struct cpprof_error error;
     struct pprof_profile *p;
     struct report_text t;
     size_t i;
@@ -280,8 +271,7 @@ page_of_endless_recursion_is_bounded(void **state)
     fixture_location(&f, 1, 1, 0x1010, 0);
     fixture_sample(&f, locations, DEPTH, values, NULL);
     free(locations);
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
+    p = fixture_must_read(&f);
     t = report(p, PPROF_REPORT_FLAMEGRAPH, options);
     has(&t, "\"cut\":true");
     assert_in_range(t.bytes.n, 500000, 2000000);

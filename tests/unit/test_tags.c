@@ -15,10 +15,9 @@ static void
 expect(struct fixture *f, struct pprof_report_options options, const char *text)
 {
     struct cpprof_error error = {0};
-    struct pprof_profile *p = fixture_read(f, &error);
+    struct pprof_profile *p = fixture_must_read(f);
     struct report_text t = {0};
 
-    assert_non_null(p);
     if (report_text_of(p, PPROF_REPORT_TAGS, options, &t, &error) != CPPROF_OK)
         fail_msg("%s", error.text);
     assert_string_equal((char *)t.bytes.data, text);
@@ -189,8 +188,7 @@ every_comment_has_a_line(void **state)
     fixture_cpu(&f);
     cpprof__put_uint(&f.bytes, 13, fixture_string(&f, "first"));
     cpprof__put_uint(&f.bytes, 13, fixture_string(&f, "# for tools"));
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
+    p = fixture_must_read(&f);
     assert_int_equal(
         report_text_of(p, PPROF_REPORT_COMMENTS, defaults, &t, &error),
         CPPROF_OK);

@@ -20,8 +20,6 @@ static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "c0ffee");
@@ -34,9 +32,7 @@ make(void)
     fixture_stack(&f, "leaf main start", 200000000, "k=w n=4mb");
     fixture_stack(&f, "cold main start", 1000000, NULL);
     fixture_stack(&f, "main main start", 500000000, "k=v");
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 static void
@@ -204,11 +200,10 @@ expect_table(struct fixture *f, struct pprof_report_options options,
              const char *text)
 {
     struct cpprof_error error = {0};
-    struct pprof_profile *p = fixture_read(f, &error);
+    struct pprof_profile *p = fixture_must_read(f);
     struct report_text t = {0};
     const char *table;
 
-    assert_non_null(p);
     assert_int_equal(report_text_top(p, options, &t, &error), CPPROF_OK);
     table = strstr((char *)t.bytes.data, COLUMNS);
     assert_non_null(table);

@@ -17,17 +17,13 @@ static struct pprof_profile *
 make(const char *binary)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, binary, "");
     fixture_stack(&f, "leaf main", 300000000, NULL);
     fixture_stack(&f, "cold<main", 100000000, NULL);
     fixture_stack(&f, "b>&", 50000000, NULL);
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 static struct pprof_report_options
@@ -217,8 +213,6 @@ static struct pprof_profile *
 make_scattered(void)
 {
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
     uint64_t i;
 
     fixture_cpu(&f);
@@ -231,9 +225,7 @@ make_scattered(void)
         fixture_location(&f, i, i, i << 16, i);
         fixture_sample(&f, &i, 1, (const int64_t[]){1, (int64_t)i}, NULL);
     }
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 static void
@@ -258,8 +250,6 @@ make_chain(uint64_t n)
     static const int64_t values[2] = {1, 1000};
     static const uint64_t location = 1;
     struct fixture f = {0};
-    struct cpprof_error error;
-    struct pprof_profile *p;
     uint64_t i;
     size_t mark;
 
@@ -274,9 +264,7 @@ make_chain(uint64_t n)
         fixture_line(&f, 1, 10 + i);
     cpprof__put_end(&f.bytes, 4, mark);
     fixture_sample(&f, &location, 1, values, NULL);
-    p = fixture_read(&f, &error);
-    assert_non_null(p);
-    return p;
+    return fixture_must_read(&f);
 }
 
 static void
