@@ -71,7 +71,7 @@ BUSY_THERE = "25"
 # Cells that do not hold yet, and why: docs/testing.md.
 KNOWN = {
     "limits_memory": (
-        {"record all", "all", "attached"},
+        {"record all", "attached"},
         "under a limit of 12 MB there is no room for all "
         "tables; cpprof record says so and exits with 1"),
 }

@@ -27,6 +27,7 @@
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/heap.h"
+#include "collect/signal/tables/reserve.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -402,6 +403,9 @@ start_new(struct cpprof__own_thread *t)
     bool waits = !self.is_own && !cpprof__own_lock_is_mine(&change);
     int failed;
 
+    if (!cpprof__has_room_for_stacks((cpprof__own_threads() + 1) *
+                                     CPPROF__OWN_STACK))
+        return ENOMEM;
     note_program_mask();
     if (t->flags & CPPROF__OWN_TABLE && !cpprof__keeper_enter())
         t->flags &= ~(unsigned)CPPROF__OWN_TABLE;

@@ -164,7 +164,7 @@ map_ring(struct cpprof__spool *spool, uint32_t *image,
     int fd;
 
     if (!spool->in_files) {
-        p = cpprof__map_file(-1, 0, n, PROT_READ | PROT_WRITE);
+        p = cpprof__reserve(n);
         spool->head = p;
         spool->is_wiped = p && !madvise(p, n, MADV_WIPEONFORK);
         return p ? CPPROF_OK : cpprof__fail_nomem(error);
@@ -321,7 +321,10 @@ cpprof__spool_free(struct cpprof__spool *spool, bool keep)
         return;
     if (spool->in_files && !keep)
         remove_files(spool);
-    munmap(spool->head, spool->ring_block_bytes);
+    if (spool->in_files)
+        munmap(spool->head, spool->ring_block_bytes);
+    else
+        cpprof__unreserve(spool->head, spool->ring_block_bytes);
     if (spool->store_block)
         munmap(spool->store_block, cpprof__store_bytes());
     if (spool->control)

@@ -21,6 +21,12 @@ fits(int resource, uint64_t share, size_t n)
            load_relaxed(&cpprof__reserved_bytes) + n <= limit.rlim_cur / share;
 }
 
+bool
+cpprof__has_room_for_stacks(size_t n)
+{
+    return fits(RLIMIT_DATA, 2, n) && fits(RLIMIT_AS, 2, n);
+}
+
 void *
 cpprof__reserve(size_t n)
 {

@@ -30,6 +30,11 @@ cpprof__reserve(size_t n);
 void
 cpprof__unreserve(void *p, size_t n);
 
+/* May stacks of threads of ours have so many bytes? With the tables they have
+ * half of either limit. */
+bool
+cpprof__has_room_for_stacks(size_t n);
+
 /* Reserve it once: a thread that finds a pointer there uses that. */
 static inline void *
 cpprof__reserve_once(void **place, size_t n)
