@@ -10,35 +10,35 @@
 #include "interpose/take_over.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
 
 extern char **environ;
 
-static void
+static bool
 begin(void)
 {
     CPPROF__UNCANCELLED;
 
-    cpprof__session_exec_begin();
+    return cpprof__session_exec_begin();
 }
 
 static void
-failed(void)
+failed(bool holds)
 {
     CPPROF__UNCANCELLED;
 
-    cpprof__session_exec_failed();
+    cpprof__session_exec_failed(holds);
 }
 
 #define EXEC(call)                                                             \
     ({                                                                         \
-        int result_;                                                           \
+        bool holds_ = begin();                                                 \
+        int result_ = (call);                                                  \
                                                                                \
-        begin();                                                               \
-        result_ = (call);                                                      \
-        failed();                                                              \
+        failed(holds_);                                                        \
         result_;                                                               \
     })
 

@@ -86,23 +86,26 @@ cpprof__session_in_child(void)
     cpprof__loader_in_child();
 }
 
-void
+bool
 cpprof__session_exec_begin(void)
 {
     int saved_errno = errno;
+    bool holds;
 
     cpprof__late_hold();
-    if (cpprof__session_is_ours())
+    holds = cpprof__session_is_ours();
+    if (holds)
         cpprof__threads_suspend();
     errno = saved_errno;
+    return holds;
 }
 
 void
-cpprof__session_exec_failed(void)
+cpprof__session_exec_failed(bool holds)
 {
     int saved_errno = errno;
 
-    if (cpprof__session_is_ours())
+    if (holds)
         cpprof__threads_resume();
     cpprof__late_release();
     errno = saved_errno;

@@ -139,7 +139,7 @@ take_slot(int32_t tid)
     t->delivered = t->precharged_ticks = t->missed = 0;
     t->seen_sp = t->seen_tp = 0;
     t->busy = 0;
-    t->is_adopted = t->holds_events = false;
+    t->is_adopted = false;
     t->session = plan.generation;
     set_tid(t, tid);
     return t;
@@ -688,28 +688,18 @@ cpprof__thread_started(struct cpprof__thread *t)
     pthread_mutex_unlock(&lock);
 }
 
+/* A thread that has no event yet may be about to get one. */
 void
 cpprof__threads_suspend(void)
 {
-    struct cpprof__thread *t =
-        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
-
-    if (!t || load_relaxed(&t->perf_fd) < 0)
-        return;
-    t->holds_events = true;
     __atomic_add_fetch(&events.n_holds, 1, __ATOMIC_SEQ_CST);
-    ask_drainer();
+    if (plan.engine == &cpprof__engine_perf)
+        ask_drainer();
 }
 
 void
 cpprof__threads_resume(void)
 {
-    struct cpprof__thread *t =
-        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
-
-    if (!t || !t->holds_events)
-        return;
-    t->holds_events = false;
     __atomic_sub_fetch(&events.n_holds, 1, __ATOMIC_SEQ_CST);
 }
 

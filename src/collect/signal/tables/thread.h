@@ -34,7 +34,6 @@ struct cpprof__thread {
     uint32_t perf_wakes_at;  /* with which of them the drainer is woken */
     bool perf_is_over;       /* the drainer has to close it */
     bool perf_is_held;       /* for an exec */
-    bool holds_events;       /* it is about to exec */
     uint64_t phase_ns;       /* CPU time until the first tick, 1 to period */
     uint64_t base_ns;        /* thread CPU time when it was armed */
     uint64_t seen_delivered; /* .delivered at the last scan */
