@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    10
+#define CPPROF__SYMBOLIZER_ABI    11
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -43,6 +43,9 @@ struct cpprof__fetcher {
      * there is none, or it does not fit. What comes is checked. */
     bool (*debug_file)(void *ctx, const char *build_id, char *path,
                        size_t n_path);
+    /* Tell whoever looks on what is missing and what to do, in one line; NULL:
+     * nobody does. */
+    void (*warn)(void *ctx, const char *text);
     void *ctx;
     const char *proc; /* where pids are those of the profiles; NULL: /proc */
 };

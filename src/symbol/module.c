@@ -22,6 +22,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -344,6 +345,7 @@ close_files(struct cpprof__module *module)
     struct cpprof__module kept = {.path = module->path,
                                   .map_start = module->map_start,
                                   .map_limit = module->map_limit,
+                                  .has_told = module->has_told,
                                   .takes_all = true};
 
     memcpy(kept.build_id, module->build_id, sizeof kept.build_id);
@@ -631,6 +633,31 @@ set_entry(struct question *q, uint64_t address)
     }
 }
 
+/* Functions that were inlined, and where functions are declared, are in a file
+ * that is not there, or is a package, which libdw does not read. */
+static void
+tell_lost_split(struct question *q, uint64_t address)
+{
+    const struct cpprof__fetcher *fetcher = &q->options->fetcher;
+    struct cpprof__module *module = q->module;
+    const struct cpprof__unit *unit =
+        cpprof__units_find(&module->units, address);
+    char package[PATH_MAX], text[3 * PATH_MAX];
+    bool has_package;
+
+    if (!fetcher->warn || module->has_told || !unit || !unit->lost_split)
+        return;
+    module->has_told = true;
+    snprintf(package, sizeof package, "%s.dwp", module->path);
+    has_package = access(package, F_OK) == 0;
+    snprintf(text, sizeof text,
+             "%s: inlined functions are missing: %s is not there%s%s%s; put "
+             "the .dwo files beside it",
+             module->path, unit->lost_split, has_package ? ", and " : "",
+             has_package ? package : "", has_package ? " is not read" : "");
+    fetcher->warn(fetcher->ctx, text);
+}
+
 static void
 answer(void *arg)
 {
@@ -647,6 +674,7 @@ answer(void *arg)
             open_whole(q->module, q->options);
         q->n = resolve_address(q, address);
         set_entry(q, address);
+        tell_lost_split(q, address);
     }
 }
 

@@ -362,6 +362,12 @@ fetch_debug_file(void *ctx, const char *build_id, char *path, size_t n_path)
 }
 
 static void
+tell(void *ctx, const char *text)
+{
+    cpprof__symbolize_warn(ctx, "%s", text);
+}
+
+static void
 take_options(struct work *w, const struct pprof_symbolize_options *options)
 {
     w->options = options;
@@ -370,9 +376,10 @@ take_options(struct work *w, const struct pprof_symbolize_options *options)
     w->flags = options->flags;
     w->n_given = options->n_binaries;
     w->lookup.functions_only = w->flags & PPROF_SYMBOLIZE_FAST;
-    if (options->fetch)
-        w->lookup.fetcher = (struct cpprof__fetcher){
-            fetch_debug_file, (void *)(uintptr_t)options, NULL};
+    w->lookup.fetcher = (struct cpprof__fetcher){
+        .debug_file = options->fetch ? fetch_debug_file : NULL,
+        .warn = tell,
+        .ctx = (void *)(uintptr_t)options};
 }
 
 static bool

@@ -232,9 +232,34 @@ check "another build: not read" test "$(grep -c local_loop out)" = 0
 check "another build: says so" grep -qF \
     "build ID mismatch, the file has $(build_id pie)" err
 
-# --- stripped programs --------------------------------------------------------
+# --- split debug information --------------------------------------------------
 
 cp moved/libwork.so .
+mkdir split && g++ -O2 -gdwarf-4 -gsplit-dwarf -c main.cc -o split/main.o &&
+    g++ -o split/program split/main.o -L. -lwork -Wl,-rpath,"$scratch" $id
+"$cpprof" record -F 500 -symbolize none -o split.pb.gz -- split/program \
+    >/dev/null 2>&1
+top -symbolize=force split.pb.gz >out
+check "split: inlined functions" grep -q 'twist (inline)' out
+check "split: no warning" test ! -s err
+mv split/main.dwo away.dwo
+: >split/program.dwp
+lost="cpprof: $scratch/split/program: inlined functions are missing:"
+lost+=" split/main.dwo is not there, and $scratch/split/program.dwp is not"
+lost+=" read; put the .dwo files beside it"
+top split.pb.gz >out
+check "split, .dwo lost: functions" grep -q local_loop out
+check "split, .dwo lost: a report says so" same "$(cat err)" "$lost"
+top -binary=split/program split.pb.gz >out
+check "split, .dwo lost: with -binary, too" same "$(cat err)" "$lost"
+"$cpprof" symbolize -o named.pb.gz split.pb.gz 2>err
+check "split, .dwo lost: cpprof symbolize, too" grep -qxF "$lost" err
+"$cpprof" record -F 500 -o split2.pb.gz -- split/program >/dev/null 2>err
+check "split, .dwo lost: cpprof record, too, once" \
+    same "$(grep 'inlined' err)" "$lost"
+
+# --- stripped programs --------------------------------------------------------
+
 g++ -O2 -g -o full main.cc -L. -lwork -Wl,-rpath,"$scratch" $id
 strip -o stripped full
 cp stripped program

@@ -2,6 +2,8 @@
 /* The symbolizer over what compilers write: versions, packing, splitting. */
 #include "symbol_fixture.h"
 
+#include <elfutils/version.h>
+
 static int
 make_sources(void **state)
 {
@@ -106,19 +108,70 @@ split_dwarf_that_moved_along_is_found(void **state)
     unload(&l);
 }
 
+static char told[3 * PATH_MAX];
+
 static void
-missing_split_file_leaves_function_and_line(void **state)
+note_told(void *ctx, const char *text)
 {
+    assert_string_equal(told, ""); /* once */
+    snprintf(told, sizeof told, "%s", text);
+}
+
+/* Ask for two addresses of a library whose split unit is not there. */
+static void
+check_lost(const char *name, const char *wanted)
+{
+    const struct cpprof__symbolizer_options options = {
+        .fetcher = {.warn = note_told}};
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    assert_true(run("gcc -O2 -fPIC -g -gsplit-dwarf -c inline.c -o lost.o && "
-                    "gcc -shared -o lost.so lost.o && rm lost.dwo"));
-    load(&l, "lost.so", "at_leaf");
-    symbolize(&l, false);
+    *told = 0;
+    load(&l, name, "at_leaf");
+    l.symbolizer = cpprof__symbolizer.make(&options);
+    l.index = cpprof__symbolizer.add_mapping(l.symbolizer, &l.mapping);
     assert_int_equal(frames_at(&l, "at_leaf", frames), 1);
     check_frame(&frames[0], "outer", "inline.c", 4, 0);
+    frames_at(&l, "at_hidden", frames);
+    check_frame(&frames[0], "hidden", "inline.c", 17, 0);
+    assert_string_equal(told, wanted);
     unload(&l);
+}
+
+static void
+missing_split_file_leaves_function_and_line_and_is_told(void **state)
+{
+    char wanted[2 * PATH_MAX];
+
+    assert_true(run("gcc -O2 -fPIC -g -gsplit-dwarf -c inline.c -o lost.o && "
+                    "gcc -shared -o lost.so lost.o && rm lost.dwo"));
+    snprintf(wanted, sizeof wanted,
+             "%s/lost.so: inlined functions are missing: lost.dwo is not "
+             "there; put the .dwo files beside it",
+             folder);
+    check_lost("lost.so", wanted);
+}
+
+/* libdw 0.191 reads packages; older ones do not. */
+static void
+package_of_split_files_is_read_or_told(void **state)
+{
+    char wanted[3 * PATH_MAX];
+
+    NEED("dwp");
+    assert_true(run("gcc -O2 -fPIC -gdwarf-4 -gsplit-dwarf -c inline.c "
+                    "-o package.o && gcc -shared -o package.so package.o && "
+                    "dwp -e package.so -o package.so.dwp && rm package.dwo"));
+    if (_ELFUTILS_PREREQ(0, 191)) {
+        check_library("package.so", check_inlined);
+        return;
+    }
+    snprintf(wanted, sizeof wanted,
+             "%s/package.so: inlined functions are missing: package.dwo is "
+             "not there, and %s/package.so.dwp is not read; put the .dwo "
+             "files beside it",
+             folder, folder);
+    check_lost("package.so", wanted);
 }
 
 /* There are no linkage names, no declarations, and functions without inlined
@@ -351,7 +404,9 @@ main(void)
         cmocka_unit_test(split_dwarf_4_is_found_beside_the_library),
         cmocka_unit_test(split_dwarf_of_clang_is_found),
         cmocka_unit_test(split_dwarf_that_moved_along_is_found),
-        cmocka_unit_test(missing_split_file_leaves_function_and_line),
+        cmocka_unit_test(
+            missing_split_file_leaves_function_and_line_and_is_told),
+        cmocka_unit_test(package_of_split_files_is_read_or_told),
         cmocka_unit_test(line_tables_alone_give_inlined_frames),
         cmocka_unit_test(relative_directories_are_made_absolute),
         cmocka_unit_test(function_inside_of_a_function_is_found),

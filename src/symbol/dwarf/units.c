@@ -396,15 +396,22 @@ walk_functions(struct walk *walk, Dwarf_Die *parent, int depth)
 static void
 find_body(struct cpprof__unit *unit)
 {
+    Dwarf_Attribute name = {0};
     Dwarf_Die split;
+    uint8_t type;
 
     unit->body = unit->die;
-    if (dwarf_cu_info(unit->die.cu, NULL, NULL, NULL, &split, NULL, NULL,
-                      NULL) == 0 &&
-        split.cu) {
+    if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &split, NULL, NULL,
+                      NULL) != 0)
+        return;
+    if (split.cu) {
         unit->body = split;
         dwarf_new_oom_handler(dwarf_cu_getdwarf(split.cu),
                               cpprof__out_of_memory);
+    } else if (type == DW_UT_skeleton) {
+        if (!dwarf_attr(&unit->die, DW_AT_dwo_name, &name))
+            dwarf_attr(&unit->die, DW_AT_GNU_dwo_name, &name);
+        unit->lost_split = dwarf_formstring(&name);
     }
 }
 
