@@ -65,25 +65,35 @@ static void
 debug_file_that_is_brought_is_used(void **state)
 {
     brought = "right.debug";
-    assert_int_equal(ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}), 3);
+    assert_int_equal(
+        ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}),
+        3);
 }
 
 static void
 one_of_another_build_is_not(void **state)
 {
     brought = "other.so";
-    assert_int_equal(ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}), 1);
+    assert_int_equal(
+        ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}),
+        1);
     brought = "inline.c";
-    assert_int_equal(ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}), 1);
+    assert_int_equal(
+        ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}),
+        1);
     brought = "nowhere";
-    assert_int_equal(ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}), 1);
+    assert_int_equal(
+        ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}),
+        1);
 }
 
 static void
 nothing_that_is_brought_is_no_harm(void **state)
 {
     brought = NULL;
-    assert_int_equal(ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}), 1);
+    assert_int_equal(
+        ask((struct cpprof__fetcher){.debug_file = bring, .ctx = asked_for}),
+        1);
 }
 
 int

@@ -47,10 +47,10 @@ struct cpprof__unit {
         CPPROF__UNIT_ALONE,
         CPPROF__UNIT_REFERS, /* to DIEs of others */
     } references;
-    bool has_lines;     /* lines is read */
+    bool has_lines;         /* lines is read */
     const char *lost_split; /* the file that has the functions; NULL: none that
                              * was asked for is missing */
-    Dwarf_Files *files; /* of a split unit; NULL: not asked for, or none */
+    Dwarf_Files *files;     /* of a split unit; NULL: not asked for, or none */
     size_t n_files;
 };
 
