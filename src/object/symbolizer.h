@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #define CPPROF__SYMBOLIZER_ABI    11
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
@@ -76,6 +78,21 @@ struct cpprof__symbolizer_mapping {
     const char *build_id; /* hex, or "". A file with another id is not the image
                              that ran and is not used */
 };
+
+/* The number N of a path ".../jit-N.dump", 0 for others. A compiler maps this
+ * file to execute, for profilers to find it: a symbolizer is told of such a
+ * mapping before it is asked for code without one. */
+static inline int
+cpprof__jit_dump_pid(const char *path)
+{
+    const char *base = strrchr(path, '/');
+    int pid = 0, n = 0;
+
+    return base && sscanf(base, "/jit-%9d.dump%n", &pid, &n) == 1 && n &&
+                   !base[n] && pid > 0
+               ? pid
+               : 0;
+}
 
 struct cpprof__symbolizer; /* opaque, one thread at a time */
 

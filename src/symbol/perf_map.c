@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads /tmp/perf-PID.map. Everyone may write to that directory, so the file
- * counts only if it is a plain file of the profiled process's user, of ours or
- * of root. Its content is not trusted.
+ * Reads /tmp/perf-PID.map, and finds jit-PID.dump. Everyone may write to that
+ * directory, so a file counts only if it is a plain file of the profiled
+ * process's user, of ours or of root. Its content is not trusted.
  */
 #include "symbol/perf_map.h"
 
@@ -11,7 +11,9 @@
 #include "symbol/elf/array.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,19 +24,21 @@
 #define LOOK_EVERY_NS 50000000u
 
 void
-cpprof__perf_map_init(struct cpprof__perf_map *map, const char *proc, int pid)
+cpprof__perf_map_init(struct cpprof__perf_map *map,
+                      const struct cpprof__fetcher *fetcher, int pid)
 {
     memset(map, 0, sizeof *map);
-    map->proc = proc;
+    map->fetcher = fetcher;
     map->pid = pid;
 }
 
 void
 cpprof__perf_map_free(struct cpprof__perf_map *map)
 {
-    cpprof__buffer_free(&map->text);
-    cpprof__ranges_free(&map->ranges);
-    CPPROF__ARRAY_FREE(&map->symbols);
+    cpprof__jit_table_free(&map->map.table);
+    cpprof__jit_table_free(&map->dump.table);
+    free(map->dump_path);
+    map->dump_path = NULL;
 }
 
 /* The pid as the process itself sees it: the last one of "NSpid:" in
@@ -87,20 +91,30 @@ open_trusted(const char *path, const char *proc, int pid, struct stat *info)
     return -1;
 }
 
+/* Where the process sees it, if it has a file system of its own; or here, as
+ * `path`. */
 static int
-open_map(const char *proc, int pid, struct stat *info)
+open_file(const struct cpprof__perf_map *map, const char *inside,
+          const char *path, struct stat *info)
 {
-    char path[128];
+    const char *proc = cpprof__proc_of(map->fetcher);
+    char rooted[PATH_MAX + 64];
     int fd;
 
-    /* Where the process sees it, if it has a /tmp of its own. */
-    snprintf(path, sizeof path, "%s/%d/root/tmp/perf-%d.map", proc, pid,
-             pid_inside(proc, pid));
-    fd = open_trusted(path, proc, pid, info);
-    if (fd >= 0)
-        return fd;
-    snprintf(path, sizeof path, "/tmp/perf-%d.map", pid);
-    return open_trusted(path, proc, pid, info);
+    snprintf(rooted, sizeof rooted, "%s/%d/root%s", proc, map->pid, inside);
+    fd = open_trusted(rooted, proc, map->pid, info);
+    return fd >= 0 ? fd : open_trusted(path, proc, map->pid, info);
+}
+
+static int
+open_map(const struct cpprof__perf_map *map, struct stat *info)
+{
+    char inside[64], path[64];
+
+    snprintf(inside, sizeof inside, "/tmp/perf-%d.map",
+             pid_inside(cpprof__proc_of(map->fetcher), map->pid));
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", map->pid);
+    return open_file(map, inside, path, info);
 }
 
 /* A hex number that a space ends; advances past both. */
@@ -128,60 +142,102 @@ read_hex(const char **at, const char *end, uint64_t *value)
 
 /* One line without its end; one that is malformed is skipped. */
 static void
-add_line(struct cpprof__perf_map *map, const char *line, const char *end)
+add_line(struct cpprof__jit_table *t, const char *line, const char *end)
 {
-    struct cpprof__range range = {0};
-    uint64_t n_bytes;
+    struct cpprof__jit_code code = {0};
 
     if (end > line && end[-1] == '\r')
         end--;
-    if (!read_hex(&line, end, &range.start) ||
-        !read_hex(&line, end, &n_bytes) || line == end ||
-        n_bytes > UINT64_MAX - range.start ||
-        !CPPROF__BOUNDED_ROOM(&map->symbols))
+    if (!read_hex(&line, end, &code.start) ||
+        !read_hex(&line, end, &code.n_bytes) || line == end ||
+        code.n_bytes > UINT64_MAX - code.start ||
+        !CPPROF__BOUNDED_ROOM(&t->codes))
         return;
-    range.limit = range.start + n_bytes;
-    range.value = (uint32_t)map->symbols.n;
-    range.rank = range.value;
-    map->symbols.at[map->symbols.n++] = (struct cpprof__perf_symbol){
-        (uint32_t)(line - (const char *)map->text.data),
-        (uint32_t)(end - line)};
-    cpprof__ranges_add(&map->ranges, range);
+    code.name = (uint32_t)(line - (const char *)t->text.data);
+    code.n_name = (uint32_t)(end - line);
+    cpprof__ranges_add(
+        &t->ranges,
+        (struct cpprof__range){code.start, code.start + code.n_bytes,
+                               (uint32_t)t->codes.n, (uint32_t)t->codes.n});
+    t->codes.at[t->codes.n++] = code;
 }
 
 /* A last line without end is still being written. */
 static void
-parse(struct cpprof__perf_map *map)
+parse(struct cpprof__jit_table *t)
 {
-    const char *at = (const char *)map->text.data;
-    const char *end = at + map->text.n;
+    const char *at = (const char *)t->text.data;
+    const char *end = at + t->text.n;
     const char *newline;
 
     for (; at < end && (newline = memchr(at, '\n', (size_t)(end - at)));
          at = newline + 1)
-        add_line(map, at, newline);
-    cpprof__ranges_seal(&map->ranges);
+        add_line(t, at, newline);
+    cpprof__ranges_seal(&t->ranges);
 }
 
+/* Is the file another one than was read? It is taken for the one read now. */
 static bool
-is_same(const struct cpprof__perf_map *map, const struct stat *info)
+is_new(struct cpprof__jit_file *file, const struct stat *info)
 {
-    return map->inode == info->st_ino && map->device == info->st_dev &&
-           map->n_bytes == info->st_size &&
-           map->modified.tv_sec == info->st_mtim.tv_sec &&
-           map->modified.tv_nsec == info->st_mtim.tv_nsec;
+    bool is_same = file->inode == info->st_ino &&
+                   file->device == info->st_dev &&
+                   file->n_bytes == info->st_size &&
+                   file->modified.tv_sec == info->st_mtim.tv_sec &&
+                   file->modified.tv_nsec == info->st_mtim.tv_nsec;
+
+    file->device = info->st_dev;
+    file->inode = info->st_ino;
+    file->n_bytes = info->st_size;
+    file->modified = info->st_mtim;
+    return !is_same;
 }
 
 static void
-load(struct cpprof__perf_map *map, int fd, const struct stat *info)
+refresh_map(struct cpprof__perf_map *map)
 {
-    cpprof__perf_map_free(map);
-    map->device = info->st_dev;
-    map->inode = info->st_ino;
-    map->n_bytes = info->st_size;
-    map->modified = info->st_mtim;
-    cpprof__buffer_read(&map->text, fd, LARGEST_BYTES);
-    parse(map);
+    struct stat info;
+    int fd = open_map(map, &info);
+
+    if (fd < 0)
+        return;
+    if (is_new(&map->map, &info)) {
+        cpprof__jit_table_free(&map->map.table);
+        cpprof__buffer_read(&map->map.table.text, fd, LARGEST_BYTES);
+        parse(&map->map.table);
+    }
+    close(fd);
+}
+
+static void
+refresh_dump(struct cpprof__perf_map *map)
+{
+    struct cpprof__buffer bytes = {0};
+    char text[PATH_MAX + 64];
+    struct stat info;
+    int fd = map->dump_path
+                 ? open_file(map, map->dump_path, map->dump_path, &info)
+                 : -1;
+
+    if (fd < 0)
+        return;
+    if (is_new(&map->dump, &info)) {
+        bool is_first = !map->has_dump;
+
+        map->has_dump = true;
+        cpprof__jit_table_free(&map->dump.table);
+        cpprof__buffer_read(&bytes, fd, LARGEST_BYTES);
+        if (!cpprof__jit_dump_read(&map->dump.table, bytes.data, bytes.n) &&
+            is_first && map->fetcher->warn) {
+            snprintf(text, sizeof text,
+                     "%s: is no jitdump file of this machine; code made at "
+                     "run time may have no names",
+                     map->dump_path);
+            map->fetcher->warn(map->fetcher->ctx, text);
+        }
+        cpprof__buffer_free(&bytes);
+    }
+    close(fd);
 }
 
 static void
@@ -189,29 +245,33 @@ refresh(struct cpprof__perf_map *map)
 {
     uint64_t before = cpprof__now_ns(CLOCK_MONOTONIC);
     uint64_t after;
-    struct stat info;
-    int fd;
 
     if (before < map->next_look_ns)
         return;
-    fd = open_map(map->proc, map->pid, &info);
-    if (fd >= 0 && !is_same(map, &info))
-        load(map, fd, &info);
-    if (fd >= 0)
-        close(fd);
+    refresh_map(map);
+    refresh_dump(map);
     after = cpprof__now_ns(CLOCK_MONOTONIC);
     map->next_look_ns = after + LOOK_EVERY_NS + (after - before) * 20;
 }
 
-const char *
-cpprof__perf_map_find(struct cpprof__perf_map *map, uint64_t pc, size_t *n)
+void
+cpprof__perf_map_see(struct cpprof__perf_map *map, const char *path)
 {
-    const struct cpprof__range *range;
+    int pid = cpprof__jit_dump_pid(path);
 
+    if (!pid || map->dump_path ||
+        (pid != map->pid &&
+         pid != pid_inside(cpprof__proc_of(map->fetcher), map->pid)))
+        return;
+    map->dump_path = strdup(path);
+    map->next_look_ns = 0;
+}
+
+bool
+cpprof__perf_map_find(struct cpprof__perf_map *map, uint64_t pc,
+                      struct cpprof__jit_place *place)
+{
     refresh(map);
-    range = cpprof__ranges_find(&map->ranges, pc);
-    if (!range)
-        return NULL;
-    *n = map->symbols.at[range->value].n;
-    return (const char *)map->text.data + map->symbols.at[range->value].offset;
+    return cpprof__jit_table_find(&map->dump.table, pc, place) ||
+           cpprof__jit_table_find(&map->map.table, pc, place);
 }

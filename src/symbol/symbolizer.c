@@ -44,8 +44,7 @@ make(const struct cpprof__symbolizer_options *options)
     s->options = *options;
     if (s->options.pid <= 0)
         s->options.pid = getpid();
-    cpprof__perf_map_init(&s->perf_map, cpprof__proc_of(&s->options.fetcher),
-                          s->options.pid);
+    cpprof__perf_map_init(&s->perf_map, &s->options.fetcher, s->options.pid);
     return s;
 }
 
@@ -169,6 +168,7 @@ add_mapping(struct cpprof__symbolizer *s,
     size_t found = module ? find_mapping(s, module, mapping) : SIZE_MAX;
     struct mapping *added;
 
+    cpprof__perf_map_see(&s->perf_map, mapping->path);
     if (found != SIZE_MAX || !module || !CPPROF__BOUNDED_ROOM(&s->mappings))
         return found;
     added = &s->mappings.at[s->mappings.n];
@@ -183,13 +183,16 @@ static size_t
 resolve_jit(struct cpprof__symbolizer *s, uint64_t pc,
             struct cpprof__frame *frame)
 {
-    size_t n;
-    const char *name = cpprof__perf_map_find(&s->perf_map, pc, &n);
+    struct cpprof__jit_place place;
 
     *frame = (struct cpprof__frame){0};
-    if (name) {
-        frame->system_name = cpprof__names_add(&s->names, name, n);
-        frame->name = cpprof__names_demangle(&s->names, name, n);
+    if (!cpprof__perf_map_find(&s->perf_map, pc, &place))
+        return 0;
+    frame->system_name = cpprof__names_add(&s->names, place.name, place.n_name);
+    frame->name = cpprof__names_demangle(&s->names, place.name, place.n_name);
+    if (place.file && !s->options.functions_only) {
+        frame->file = cpprof__names_add(&s->names, place.file, place.n_file);
+        frame->line = place.line;
     }
     return frame->name && frame->system_name;
 }
@@ -285,8 +288,7 @@ turn_to(struct cpprof__symbolizer *s, int32_t pid)
     s->mappings.n = 0;
     s->options.pid = pid;
     cpprof__perf_map_free(&s->perf_map);
-    cpprof__perf_map_init(&s->perf_map, cpprof__proc_of(&s->options.fetcher),
-                          pid);
+    cpprof__perf_map_init(&s->perf_map, &s->options.fetcher, pid);
 }
 
 CPPROF_API extern const struct cpprof__symbolizer_ops cpprof__symbolizer;

@@ -403,6 +403,20 @@ open_inner(struct session *s)
     s->inner = s->ops->make(&s->options);
 }
 
+/* Code without a mapping is named by a file that is mapped. */
+static void
+tell_jit_dumps(struct session *s)
+{
+    size_t i, n = s->mappings.n / sizeof(struct known_mapping);
+
+    for (i = 0; s->inner && i < n; i++) {
+        struct known_mapping *known = mapping_at(s, i);
+
+        if (cpprof__jit_dump_pid(known->as_given.path))
+            known->in_inner = s->ops->add_mapping(s->inner, &known->as_given);
+    }
+}
+
 static void
 close_inner(struct session *s)
 {
@@ -426,8 +440,10 @@ close_inner(struct session *s)
 static bool
 is_in_inner(struct session *s, struct known_mapping *known)
 {
-    if (!s->inner)
+    if (!s->inner) {
         open_inner(s);
+        tell_jit_dumps(s);
+    }
     if (s->inner && known && known->in_inner == SIZE_MAX)
         known->in_inner = s->ops->add_mapping(s->inner, &known->as_given);
     return s->inner && (!known || known->in_inner != SIZE_MAX);
