@@ -138,6 +138,12 @@ def test_verdicts():
     status, report = judged(sides[0], "--", sides[1])
     t.ok("twice the time is seen with 3 runs",
          status == 1 and sim.TARGET in failing(report), failing(report))
+    small = {"main;f_%d" % i: 500 for i in range(20)}
+    sides = runs("small_base", small, 2), runs(
+        "small_head", {**small, "main;f_0": 1000}, 2)
+    status, report = judged("-per=total", "-of=flat", sides[0], "--", sides[1])
+    t.same("where no function has a tenth, the largest must be known",
+           (status, row(report, "f_0").get("must_be_sure")), (2, True))
 
 
 def test_rates():
@@ -675,6 +681,12 @@ def test_reports():
     bare = re.sub(r"(`+) ?.*?[^`]\1(?!`)", "", done.stdout)
     t.ok("a type with markup is code in Markdown",
          "x" in done.stdout and not re.search(r"<b>|\*x\*", bare), done.stdout)
+    bars = [runs("bars_" + name, {"main;a|b": n, "main;other": 9000})
+            for name, n in (("base", 1000), ("head", 3000))]
+    done = gate("-markdown=-", bars[0], "--", bars[1])
+    t.ok("a bar has a backslash in the table only",
+         "| `a\\|b` |" in done.stdout and "- `main > a|b`" in done.stdout and
+         "`a|b: +" in done.stdout, done.stdout)
     t.same("- is standard output, without the text",
            json.loads(gate("-json=-", *sides).stdout)["verdict"], "fail")
 

@@ -292,6 +292,7 @@ struct cpprof__gate_result {
     double n_further; /* HUGE_VAL: no number would do */
     bool is_relative; /* compared with the rest of the program */
     bool has_whole;
+    double least_sure;           /* functions of that share must be sure */
     size_t n_tested;             /* functions */
     size_t n_splits;             /* 0: Welch's test */
     CPPROF__ARRAY(char *) notes; /* lines for people */

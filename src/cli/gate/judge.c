@@ -362,6 +362,25 @@ judge_whole(struct judge *j)
 
 /* ---------------------------------------------------------------- all ---- */
 
+/* Where nothing is large enough to be waited for, the largest is: to know
+ * nothing is not to pass. */
+static void
+wait_for_largest(struct cpprof__gate_result *r)
+{
+    double largest = 0;
+    size_t i;
+
+    for (i = 0; i < r->rows.n; i++) {
+        if (r->rows.at[i].must_be_sure)
+            return;
+        if (r->rows.at[i].share > largest)
+            largest = r->rows.at[i].share;
+    }
+    for (i = 0; i < r->rows.n; i++)
+        r->rows.at[i].must_be_sure = r->rows.at[i].share >= largest;
+    r->least_sure = largest;
+}
+
 static void
 conclude(struct cpprof__gate_result *r)
 {
@@ -421,8 +440,11 @@ cpprof__gate_judge(const struct cpprof__gate_model *m,
     for (i = 0; j.factor && i < m->runs.n; i++)
         j.factor[i] = 1;
     ok = j.factor && judge_all(&j);
-    if (ok)
+    if (ok) {
+        r->least_sure = m->flags->sure;
+        wait_for_largest(r);
         conclude(r);
+    }
     free(j.factor);
     free(j.typical);
     cpprof__gate_chance_free(&j.chance);

@@ -184,7 +184,7 @@ cpprof__gate_summary(const struct cpprof__gate_model *m,
     cpprof__buffer_printf(
         out, "%s that has %.3g%% of it can have grown by %.3g%%",
         r->has_whole ? "neither the whole nor a function" : "no function",
-        m->flags->sure * 100, m->flags->fail_over * 100);
+        r->least_sure * 100, m->flags->fail_over * 100);
 }
 
 /* --------------------------------------------------------------- text ---- */

@@ -13,10 +13,11 @@
 /* Rows of the table; the rest is in the other reports. */
 #define MOST_ROWS 15
 
-/* A name as code: nothing in it means anything to Markdown but the bar of
- * tables, and backticks, of which the fence has one more than any row. */
+/* A name as code: nothing in it means anything to Markdown but backticks, of
+ * which the fence has one more than any row, and in a table the bar: only there
+ * a backslash is no part of the code. */
 static void
-code(struct cpprof__buffer *out, const char *text, size_t n)
+code(struct cpprof__buffer *out, const char *text, size_t n, bool is_in_table)
 {
     size_t longest = 0, run = 0, i;
 
@@ -29,7 +30,7 @@ code(struct cpprof__buffer *out, const char *text, size_t n)
     if (longest)
         cpprof__buffer_append(out, " ", 1);
     for (i = 0; i < n; i++)
-        if (text[i] == '|')
+        if (is_in_table && text[i] == '|')
             cpprof__buffer_append(out, "\\|", 2);
         else
             cpprof__buffer_append(
@@ -54,7 +55,7 @@ amount(const struct cpprof__gate_model *m, double value,
         i++;
     cpprof__buffer_printf(out, " | ");
     if (text[i])
-        code(out, text, strlen(text));
+        code(out, text, strlen(text), true);
     else
         cpprof__buffer_printf(out, "%s", text);
 }
@@ -76,11 +77,11 @@ print_row(const struct cpprof__gate_model *m,
     if (row->key == CPPROF__GATE_NONE)
         cpprof__buffer_printf(out, "**the whole**");
     else
-        code(out, name, strlen(name));
+        code(out, name, strlen(name), true);
     if (row->key != CPPROF__GATE_NONE && m->keys.at[row->key].renamed) {
         cpprof__buffer_printf(out, ", now ");
         code(out, m->keys.at[row->key].renamed,
-             strlen(m->keys.at[row->key].renamed));
+             strlen(m->keys.at[row->key].renamed), true);
     }
     amount(m, row->base, out);
     amount(m, row->head, out);
@@ -108,7 +109,7 @@ print_paths(const struct cpprof__gate_model *m,
         if (path.n) {
             cpprof__buffer_printf(out, "%s- ",
                                   is_first ? "\nGrew on these paths:\n\n" : "");
-            code(out, (const char *)path.data, path.n);
+            code(out, (const char *)path.data, path.n, false);
             cpprof__buffer_printf(out, "\n");
             is_first = false;
         }
@@ -129,7 +130,7 @@ cpprof__gate_markdown(const struct cpprof__gate_model *m,
     cpprof__buffer_printf(out, "### %s cpprof gate: %s\n\n", signs[r->verdict],
                           cpprof__gate_word(r->verdict));
     cpprof__gate_summary(m, r, &text);
-    code(out, (const char *)text.data, text.n);
+    code(out, (const char *)text.data, text.n, false);
     cpprof__buffer_printf(out,
                           "\n\n| %s | base | head | growth | surely "
                           "between | verdict |\n|---|--:|--:|--:|:-:|---|\n",
@@ -140,13 +141,13 @@ cpprof__gate_markdown(const struct cpprof__gate_model *m,
     text.n = 0;
     cpprof__gate_setting(m, r, &text);
     cpprof__buffer_printf(out, "\n<sub>");
-    code(out, (const char *)text.data, text.n);
+    code(out, (const char *)text.data, text.n, false);
     cpprof__buffer_printf(out, "</sub>\n");
     if (r->notes.n)
         cpprof__buffer_printf(out, "\n");
     for (i = 0; i < r->notes.n; i++) {
         cpprof__buffer_printf(out, "- ");
-        code(out, r->notes.at[i], strlen(r->notes.at[i]));
+        code(out, r->notes.at[i], strlen(r->notes.at[i]), false);
         cpprof__buffer_printf(out, "\n");
     }
     cpprof__buffer_free(&text);
