@@ -681,6 +681,11 @@ def test_reports():
     bare = re.sub(r"(`+) ?.*?[^`]\1(?!`)", "", done.stdout)
     t.ok("a type with markup is code in Markdown",
          "x" in done.stdout and not re.search(r"<b>|\*x\*", bare), done.stdout)
+    most = 2 ** 63 - 1
+    sim.write_pprof("most.pb", TYPES, [(["main", name], [1, most], {})
+                                       for name in ("f", "g")])
+    t.ok("a sum above the largest number is no negative one",
+         "1.84e+19ns" in gate("most.pb", "--", "most.pb").stdout)
     bars = [runs("bars_" + name, {"main;a|b": n, "main;other": 9000})
             for name, n in (("base", 1000), ("head", 3000))]
     done = gate("-markdown=-", bars[0], "--", bars[1])

@@ -51,8 +51,9 @@ cpprof__gate_amount(const struct cpprof__gate_model *m, double value, char *out,
         snprintf(out, size, "%.2f%%", value * 100);
         return;
     }
-    /* Of seconds or requests there may be many for a nanosecond. */
-    if (fabs(value) < 100 && value != 0)
+    /* Of seconds or requests there may be many for a nanosecond; and a sum may
+     * be more than a number of a profile can. */
+    if ((fabs(value) < 100 && value != 0) || fabs(value) >= 0x1p63)
         snprintf(text, sizeof text, "%.3g%s", value,
                  strcmp(m->unit, "nanoseconds") == 0 ? "ns"
                  : strcmp(m->unit, "count") == 0     ? ""
