@@ -88,6 +88,30 @@ build_id_below_the_debug_root_is_found(void **state)
     cpprof__debug_root = "/usr/lib/debug";
 }
 
+/* As a package of another version leaves it, or a folder that was copied. */
+static void
+debug_file_of_another_build_below_the_debug_root_is_not_used(void **state)
+{
+    char root[PATH_MAX];
+
+    make_stripped("misnamed", "--strip-debug");
+    assert_true(
+        run("gcc -O2 -fPIC -shared -g -DOTHER=1 "
+            "-Wl,--build-id=0x1122334455667788 -o other.tmp inline.c && "
+            "id=$(readelf -n misnamed.so | sed -n "
+            "'s/.*Build ID: //p') && "
+            "first=$(echo $id | cut -c1-2) && "
+            "mkdir -p wrong/.build-id/$first && "
+            "objcopy --only-keep-debug other.tmp "
+            "wrong/.build-id/$first/$(echo $id | cut -c3-).debug"));
+    snprintf(root, sizeof root, "%s/wrong", folder);
+    cpprof__debug_root = root;
+    check_library("misnamed.so", check_symbol_only);
+    assert_true(run("cp misnamed.debug wrong/.build-id/*/*.debug"));
+    check_library("misnamed.so", check_inlined);
+    cpprof__debug_root = "/usr/lib/debug";
+}
+
 static void
 debug_link_of_another_build_is_not_followed(void **state)
 {
@@ -419,6 +443,8 @@ main(void)
         cmocka_unit_test(debug_link_in_the_debug_folder_is_followed),
         cmocka_unit_test(debug_link_below_the_debug_root_is_followed),
         cmocka_unit_test(build_id_below_the_debug_root_is_found),
+        cmocka_unit_test(
+            debug_file_of_another_build_below_the_debug_root_is_not_used),
         cmocka_unit_test(debug_link_of_another_build_is_not_followed),
         cmocka_unit_test(debug_link_without_build_id_needs_its_checksum),
         cmocka_unit_test(stripped_debug_information_leaves_the_symbol_table),
