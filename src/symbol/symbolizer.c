@@ -179,6 +179,19 @@ add_mapping(struct cpprof__symbolizer *s,
     return s->mappings.n++;
 }
 
+/* Compilers of C++ and Rust at run time write mangled names; the names of all
+ * others are as they are written, with any '@' or '.' in them. */
+static const char *
+jit_name(struct cpprof__symbolizer *s, const struct cpprof__jit_place *place)
+{
+    bool is_mangled = place->n_name > 2 && (!memcmp(place->name, "_Z", 2) ||
+                                            !memcmp(place->name, "_R", 2));
+
+    return is_mangled
+               ? cpprof__names_demangle(&s->names, place->name, place->n_name)
+               : cpprof__names_add(&s->names, place->name, place->n_name);
+}
+
 static size_t
 resolve_jit(struct cpprof__symbolizer *s, uint64_t pc,
             struct cpprof__frame *frame)
@@ -189,7 +202,7 @@ resolve_jit(struct cpprof__symbolizer *s, uint64_t pc,
     if (!cpprof__perf_map_find(&s->perf_map, pc, &place))
         return 0;
     frame->system_name = cpprof__names_add(&s->names, place.name, place.n_name);
-    frame->name = cpprof__names_demangle(&s->names, place.name, place.n_name);
+    frame->name = jit_name(s, &place);
     if (place.file && !s->options.functions_only) {
         frame->file = cpprof__names_add(&s->names, place.file, place.n_file);
         frame->line = place.line;

@@ -81,6 +81,62 @@ later_line_wins_over_an_earlier_one(void **state)
     cpprof__symbolizer.free(s);
 }
 
+/* Each name stands where it begins, as it is written. */
+static void
+check_as_written(const char *map)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+    char line[256];
+    int n_line;
+
+    write_file(map_path, map);
+    for (; sscanf(map, "%255[^\n]\n%n", line, &n_line) == 1; map += n_line) {
+        int at = 0;
+        unsigned long start;
+
+        assert_int_equal(sscanf(line, "%lx %*x %n", &start, &at), 1);
+        assert_string_equal(name_at(s, start), line + at);
+    }
+    cpprof__symbolizer.free(s);
+}
+
+/* As the runtime's perfmap.cpp writes them: address with leading zeros. */
+static void
+names_of_dotnet_are_as_they_are_written(void **state)
+{
+    check_as_written(
+        "00007F2B4C0A1B40 3b void [app] Program::Main(string[])[Tier0]\n"
+        "00007F2B4C0A1C00 120 instance int32 [System.Private.CoreLib] "
+        "System.Collections.Generic.List`1[System.__Canon]::get_Item(int32)"
+        "[Tier1]\n"
+        "00007F2B4C0A1D80 10 stub<1> GenerateLookupStub<GenerateLookupStub>\n"
+        "00007F2B4C0A1DA0 20 void [app] Program+<>c__DisplayClass0_0::<Main>"
+        "b__0()[OptimizedTier1]\n");
+}
+
+/* As lj_trace.c writes them, if built so; traces are flushed, and others are
+ * put where they were. */
+static void
+names_of_luajit_are_as_they_are_written(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+
+    check_as_written("7f2b4bff0000 1a5 TRACE_1::@app/hot.lua:1\n"
+                     "7f2b4bfeff00 9c TRACE_2::/srv/@x/lib.part.0:12\n");
+    write_file(map_path, "2000 200 TRACE_3::c.lua:3\n"
+                         "1000 400 TRACE_1::a.lua:1\n"
+                         "1100 100 TRACE_2::b.lua:2\n"
+                         "1180 f00 TRACE_1::d.lua:4\n"
+                         "0f00 110 TRACE_2::e.lua:5\n");
+    assert_string_equal(name_at(s, 0x100f), "TRACE_2::e.lua:5");
+    assert_string_equal(name_at(s, 0x1010), "TRACE_1::a.lua:1");
+    assert_string_equal(name_at(s, 0x117f), "TRACE_2::b.lua:2");
+    assert_string_equal(name_at(s, 0x1180), "TRACE_1::d.lua:4");
+    assert_string_equal(name_at(s, 0x207f), "TRACE_1::d.lua:4");
+    assert_string_equal(name_at(s, 0x2080), "TRACE_3::c.lua:3");
+    cpprof__symbolizer.free(s);
+}
+
 /* Several looks, since it is not looked at again at once. */
 static const char *
 name_at_soon(struct cpprof__symbolizer *s, uint64_t pc, const char *wanted)
@@ -255,6 +311,8 @@ main(void)
     static const struct CMUnitTest tests[] = {
         CASE(lines_of_the_map_name_their_code),
         CASE(later_line_wins_over_an_earlier_one),
+        CASE(names_of_dotnet_are_as_they_are_written),
+        CASE(names_of_luajit_are_as_they_are_written),
         CASE(map_that_grew_is_read_again),
         CASE(malformed_lines_are_skipped),
         CASE(what_is_no_plain_file_is_not_read),
