@@ -240,11 +240,11 @@ struct module {
 };
 
 struct pass {
-    unsigned parts; /* 0: put back */
-    const struct cpprof__buffer *maps;
-    unsigned at;   /* the module to be looked at */
-    unsigned seen; /* modules of this look */
-    uint64_t subs; /* modules that were ever unloaded */
+    unsigned parts;                    /* 0: put back */
+    const struct cpprof__buffer *maps; /* of /proc, or empty */
+    unsigned at;                       /* the module to be looked at */
+    unsigned seen;                     /* modules of this look */
+    uint64_t subs;                     /* modules that were ever unloaded */
     bool is_over;
     bool is_stale; /* modules went meanwhile */
     bool is_left;  /* something could not be done now */
@@ -342,11 +342,19 @@ is_protected(const struct cpprof__buffer *maps, struct range range)
     return range.lo >= range.hi;
 }
 
+/* To put back is possible without /proc, as in a chroot: what is ours in these
+ * pages was put there when they were protected. */
+static bool
+may_open(const struct module *m, const struct pass *pass)
+{
+    return pass->maps->n ? is_protected(pass->maps, m->relro) : !pass->parts;
+}
+
 static bool
 open_pages(struct module *m, const struct pass *pass)
 {
     if (!m->is_open)
-        m->is_open = is_protected(pass->maps, m->relro) &&
+        m->is_open = may_open(m, pass) &&
                      !mprotect((void *)m->relro.lo, m->relro.hi - m->relro.lo,
                                PROT_READ | PROT_WRITE);
     return m->is_open;
@@ -491,7 +499,7 @@ look_at_all(unsigned parts)
     struct pass pass = {.parts = parts, .maps = &maps};
     unsigned rounds = 0;
 
-    cpprof__proc_maps(&maps);
+    cpprof__proc_read("/proc/thread-self/maps", &maps);
     while (!pass.is_over && rounds < ROUNDS) {
         pass.is_over = true;
         pass.seen = 0;

@@ -7,8 +7,10 @@ itself meanwhile do it harm. What needs root is skipped for others.
 """
 import glob
 import os
+import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -213,6 +215,55 @@ def a_filter_that_came_kills_nobody():
         t.has("nor is it attached to again", words, "has a seccomp filter")
 
 
+CHROOT = """
+import os, signal, sys
+def leave(*_):
+    os.chroot(sys.argv[1])
+    print("left", flush=True)
+signal.signal(signal.SIGUSR1, leave)
+print("ready", flush=True)
+while True:
+    sum(range(1000))
+"""
+
+
+def entries(pid):
+    """Words in data of the modules that lead into the library."""
+    words = 0
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as f:
+        lines = [line.split() for line in f if "/" in line]
+    maps = [tuple(int(x, 16) for x in line[0].split("-")) +
+            (line[1], line[5]) for line in lines]
+    library = [m for m in maps if "libcpprof" in m[3]]
+    lo, hi = (library[0][0], library[-1][1]) if library else (0, 0)
+    with open("/proc/%d/mem" % pid, "rb", 0) as f:
+        for start, end, rights, path in maps:
+            if "libcpprof" in path or not re.match("r[-w]-", rights):
+                continue
+            f.seek(start)
+            data = f.read(end - start)
+            words += sum(lo <= word < hi
+                         for word in struct.unpack("%dQ" % (len(data) // 8),
+                                                   data))
+    return words
+
+
+def one_that_changes_its_root_is_left():
+    with Process(CHROOT, os.path.realpath("run")) as h:
+        record(h.pid, "-t", "cpu,heap", "-duration", "1", "-o", "g.%k.pb.gz")
+        before = entries(h.pid)
+        p = start_record(h.pid, "-t", "cpu,heap", "-o", "g.%k.pb.gz")
+        p.stderr.readline()
+        n_patched = entries(h.pid)
+        os.kill(h.pid, signal.SIGUSR1)
+        t.same("a process leaves /proc for another root", h.next_line(),
+               "left\n")
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=120)
+        t.ok("its entries were patched", n_patched > before, n_patched)
+        t.same("and are all put back", entries(h.pid), before)
+
+
 LOCKS = """
 import fcntl, os, sys, time
 for name in "", "/status":
@@ -257,6 +308,7 @@ def main():
         another_user_is_recorded()
         a_hostile_user_gains_nothing()
         one_that_becomes_another_is_left()
+        one_that_changes_its_root_is_left()
         nobody_makes_root_wait()
         os.chdir("/")
     return t.end()
