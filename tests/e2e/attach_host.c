@@ -16,7 +16,9 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -525,6 +527,20 @@ do_fork(void)
         wrong("status of a child", status);
 }
 
+/* No thread can be made after it by who calls it. */
+static void
+do_unshare(void)
+{
+    static bool is_done;
+
+    usleep(20000);
+    if (is_done || !n_usr1)
+        return;
+    is_done = true;
+    puts(unshare(CLONE_NEWPID) ? strerror(errno) : "unshared");
+    fflush(stdout);
+}
+
 static void
 do_dlopen(void)
 {
@@ -564,6 +580,7 @@ static const struct mode {
     {"spin", do_spin},
     {"pulse", do_pulse},
     {"fork", do_fork},
+    {"unshare", do_unshare},
     {"dlopen", do_dlopen},
 };
 

@@ -428,6 +428,65 @@ def recorder_is_killed():
         t.same("and the process goes on", h.end()[0], 0)
 
 
+def ends_with_its_process():
+    """Also if nobody has asked yet how that ended."""
+    with Host("malloc") as h:
+        p = subprocess.Popen([cpprof, "record", "-p", str(h.pid), "-o",
+                              "z.pb.gz"], stderr=subprocess.PIPE, text=True)
+        p.stderr.readline()
+        time.sleep(1)
+        h.process.send_signal(signal.SIGKILL)
+        try:
+            words = p.communicate(timeout=60)[1]
+        except subprocess.TimeoutExpired:
+            p.kill()
+            words = p.communicate()[1]
+        t.same("a recording ends when its process is a zombie", p.returncode, 0)
+        t.has("and is written", words, "z.pb.gz: ")
+
+
+def tells_what_did_not_detach():
+    """A process that can have no threads any more, as after a change of its pid
+    namespace, has none that would detach."""
+    with Host("unshare") as h:
+        p = subprocess.Popen([cpprof, "record", "-t", "wall", "-p", str(h.pid),
+                              "-o", "u.pb.gz"], stderr=subprocess.PIPE,
+                             text=True)
+        p.stderr.readline()
+        h.process.send_signal(signal.SIGUSR1)
+        said = h.process.stdout.readline()
+        time.sleep(0.5)
+        p.send_signal(signal.SIGINT)
+        words = p.communicate(timeout=120)[1]
+        if said == "unshared\n":
+            t.has("a process that has not detached: it is said", words,
+                  "not detached: pthread_create: ")
+        else:
+            t.skip("unshare", said.strip())
+        t.same("and it goes on", h.end()[0], 0)
+
+
+NAMED = """
+import time
+with open("/proc/self/comm", "w") as f:
+    f.write("\\x1b]0;x\\x07")
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+def names_do_no_harm():
+    p = subprocess.Popen([sys.executable, "-c", NAMED],
+                         stdout=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    done = subprocess.run([cpprof, "doctor", str(p.pid)], capture_output=True,
+                          text=True, check=False, timeout=60)
+    t.has("doctor prints a name without codes for the terminal",
+          done.stdout + done.stderr, "(?]0;x?)")
+    p.kill()
+    p.communicate()
+
+
 FORKS = """
 import os, signal
 def fork(*_):
@@ -707,6 +766,9 @@ def main():
         records_two()
         records_name()
         recorder_is_killed()
+        ends_with_its_process()
+        tells_what_did_not_detach()
+        names_do_no_harm()
         children_are_left()
         reports_on_processes()
         shows_the_page()

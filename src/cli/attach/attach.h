@@ -125,6 +125,10 @@ cpprof__attach_is_same(const struct cpprof__target *target);
 bool
 cpprof__attach_is_stopped(pid_t pid);
 
+/* It is gone, or has ended and waits for its parent. */
+bool
+cpprof__attach_is_over(pid_t pid);
+
 /* A field of /proc/PID/status or of a thread's; false: it has none. */
 bool
 cpprof__status_field(const char *status, const char *name, char *value,

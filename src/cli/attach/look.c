@@ -105,6 +105,11 @@ read_name(pid_t pid, char *name, size_t size)
              text.data ? (int)strcspn((char *)text.data, "\n") : 0,
              text.data ? (char *)text.data : "");
     cpprof__buffer_free(&text);
+    /* It is for a terminal, and may be of somebody who wants to do harm to it.
+     */
+    for (; *name; name++)
+        if ((unsigned char)*name < ' ' || *name == 0x7f)
+            *name = '?';
 }
 
 /* A command that is at work has a thread traced for a moment. */
@@ -390,6 +395,23 @@ cpprof__attach_is_stopped(pid_t pid)
         cpprof__status_field((char *)status.data, "State", state, sizeof state);
     cpprof__buffer_free(&status);
     return *state == 'T' || *state == 't';
+}
+
+bool
+cpprof__attach_is_over(pid_t pid)
+{
+    struct cpprof__buffer status = {0};
+    char state[16] = "", threads[16] = "";
+
+    cpprof__read_proc(&status, "/proc/%d/status", (int)pid);
+    if (status.data) {
+        cpprof__status_field((char *)status.data, "State", state, sizeof state);
+        cpprof__status_field((char *)status.data, "Threads", threads,
+                             sizeof threads);
+    }
+    cpprof__buffer_free(&status);
+    return !*state || *state == 'X' ||
+           (*state == 'Z' && strtol(threads, NULL, 10) < 2);
 }
 
 void

@@ -18,6 +18,7 @@
 #include "cli/messages.h"
 #include "object/symbolizer.h"
 
+#include <cpprof/object.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -25,6 +26,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -268,10 +271,37 @@ has_own_threads(pid_t pid)
     return has;
 }
 
-/* Processes that were told so detach by themselves: nothing is done in a thread
- * of theirs, which may not be allowed to. False: this one has not in time. */
+/* Does the process have the recorder's word in memory? Whoever is attached
+ * does: one that could not begin threads of ours again, as after
+ * unshare(CLONE_NEWPID), has nobody who would detach. */
 static bool
-wait_for_detach(const struct process *p)
+maps_control(const struct attached *a, pid_t pid)
+{
+    struct cpprof_map map = {.size = sizeof map};
+    struct cpprof__buffer maps = {0};
+    const char *at, *end;
+    bool has = false;
+    char path[PATH_MAX + 16];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/control", a->folder->path);
+    if (lstat(path, &st))
+        return false;
+    cpprof__read_proc(&maps, "/proc/%d/maps", (int)pid);
+    at = (char *)maps.data;
+    end = at + (maps.n ? maps.n - 1 : 0);
+    while (!has && at && cpprof_maps_next(&at, end, &map))
+        has = map.inode == st.st_ino && map.dev_major == major(st.st_dev) &&
+              map.dev_minor == minor(st.st_dev);
+    cpprof__buffer_free(&maps);
+    return has;
+}
+
+/* Processes that were told so detach by themselves: nothing is done in a thread
+ * of theirs, which may not be allowed to. False: this one has not in time, or
+ * cannot. */
+static bool
+wait_for_detach(const struct attached *a, const struct process *p)
 {
     const struct timespec pause = {0, CPPROF__NS_PER_S / 100};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + DETACH_NS;
@@ -282,7 +312,7 @@ wait_for_detach(const struct process *p)
             return false;
         nanosleep(&pause, NULL);
     }
-    return true;
+    return !maps_control(a, p->pid);
 }
 
 static void
@@ -292,13 +322,13 @@ detach(struct attached *a, struct process *p)
     struct cpprof__target target;
     char message[CPPROF__REASON_BYTES];
 
-    if (!p->is_attached || kill(p->pid, 0) ||
-        (!a->options->prints_threads && wait_for_detach(p)))
+    if (!p->is_attached || cpprof__attach_is_over(p->pid) ||
+        (!a->options->prints_threads && wait_for_detach(a, p)))
         return;
     if (!cpprof__attach_look(&target, p->pid, a->folder->library,
                              a->folder->seen_library, a->options->force,
                              message)) {
-        if (!kill(p->pid, 0))
+        if (!cpprof__attach_is_over(p->pid))
             cpprof__cli_warn("%d (%s): not detached: %s", (int)p->pid, p->name,
                              message);
         return;
@@ -310,7 +340,7 @@ detach(struct attached *a, struct process *p)
     }
     if (cpprof__inject(&target, "cpprof_detach", NULL, message, &how))
         tell(p, "detached", &how);
-    else if (!kill(p->pid, 0))
+    else if (!cpprof__attach_is_over(p->pid))
         cpprof__cli_warn("%d (%s): not detached: %s", (int)p->pid, p->name,
                          message);
     cpprof__attach_free(&target);
@@ -395,7 +425,8 @@ is_any_there(const struct attached *a)
     size_t i;
 
     for (i = 0; i < a->n; i++)
-        if (a->processes[i].is_attached && !kill(a->processes[i].pid, 0))
+        if (a->processes[i].is_attached &&
+            !cpprof__attach_is_over(a->processes[i].pid))
             return true;
     return false;
 }
