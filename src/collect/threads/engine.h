@@ -69,6 +69,15 @@ cpprof__perf_refuse(void);
 void
 cpprof__perf_own(void);
 
+/* Is that the caller? */
+bool
+cpprof__perf_is_owner(void);
+
+/* A slot's event, if it has one, ticks no more until it is tended. By the
+ * owner. */
+void
+cpprof__perf_hold(struct cpprof__thread *t);
+
 /* Do for a slot's event what is to be done: open, close, let go on. A thread
  * that cannot have one keeps its timer. holds: no event ticks. By the owner. */
 void

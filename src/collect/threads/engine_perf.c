@@ -112,8 +112,8 @@ perf_open(uint64_t period_ns, struct cpprof_error *error)
 
 /* ---- of the thread that opens them -------------------------------------- */
 
-static bool
-is_owner(void)
+bool
+cpprof__perf_is_owner(void)
 {
     return load_relaxed(&owner) == (int32_t)syscall(SYS_gettid);
 }
@@ -177,7 +177,7 @@ perf_arm(struct cpprof__thread *t, uint64_t period_ns)
     uint64_t next = t->base_ns + t->phase_ns + due * period_ns;
     int failed, fd;
 
-    if (!is_owner() || !has_room(period_ns))
+    if (!cpprof__perf_is_owner() || !has_room(period_ns))
         return EAGAIN;
     next = next > used + PERIOD_NS_MIN ? next - used : PERIOD_NS_MIN;
     fd = open_event(t->tid, next, user_only);
@@ -210,7 +210,7 @@ perf_disarm(struct cpprof__thread *t)
     if (t->perf_fd < 0)
         return;
     t->perf_is_over = true;
-    if (!is_owner())
+    if (!cpprof__perf_is_owner())
         return;
     close(t->perf_fd);
     n_events--;
@@ -235,9 +235,11 @@ renew_credit(struct cpprof__thread *t, uint64_t period_ns)
         grant(t, credit - (t->perf_granted - n));
 }
 
-static void
-hold(struct cpprof__thread *t)
+void
+cpprof__perf_hold(struct cpprof__thread *t)
 {
+    if (t->perf_fd < 0)
+        return;
     if (!t->perf_is_held)
         ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
     t->perf_is_held = true;
@@ -253,7 +255,7 @@ cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns, bool holds)
     if (t->perf_fd < 0)
         return;
     if (holds) {
-        hold(t);
+        cpprof__perf_hold(t);
         return;
     }
     if (t->perf_is_held)
@@ -268,7 +270,7 @@ cpprof__perf_push(struct cpprof__thread *t, uint64_t period_ns)
 {
     uint32_t left = t->perf_granted - load_relaxed(&t->perf_signals);
 
-    if (is_owner() && perf_is_armed(t) && !t->perf_is_held &&
+    if (cpprof__perf_is_owner() && perf_is_armed(t) && !t->perf_is_held &&
         t->perf_granted > 1 && left < credit_of(period_ns))
         grant(t, 1);
 }

@@ -53,6 +53,9 @@
 #define ASK_NS      1000000000u
 #define ASK_LOOK_NS 10000000
 
+/* Tunable: how often the drainer looks whether the lock is free. */
+#define LOCK_LOOK_NS 200000
+
 /* A slot that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
 
@@ -69,9 +72,55 @@ static uint32_t n_ended;
 static bool has_begun; /* the threads of the start are armed */
 static uint64_t phase_state;
 
+/* What is asked of the drainer, which alone can change events. */
+static struct {
+    uint32_t n_holds; /* execs for which no event ticks */
+    uint32_t asked;   /* how often */
+    uint32_t tended;  /* futex: the last that was done */
+} events;
+
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool has_exit_key;
+
+static void
+tell_tended(uint32_t asked)
+{
+    store_release(&events.tended, asked);
+    syscall(SYS_futex, &events.tended, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* The lock is not needed for that: slots are never freed, and the drainer alone
+ * opens and closes events. */
+static void
+hold_for_execs(void)
+{
+    uint32_t asked = load_acquire(&events.asked), i;
+    struct cpprof__thread *t;
+
+    if (!load_acquire(&events.n_holds))
+        return;
+    for (i = 0; (t = cpprof__thread_at(i)); i++)
+        cpprof__perf_hold(t);
+    tell_tended(asked);
+}
+
+/* Who has the lock may be interrupted by a handler that execs, and waits for
+ * the drainer there. */
+static void
+take_lock(void)
+{
+    const struct timespec pause = {0, LOCK_LOOK_NS};
+
+    if (!cpprof__perf_is_owner()) {
+        pthread_mutex_lock(&lock);
+        return;
+    }
+    while (pthread_mutex_trylock(&lock)) {
+        hold_for_execs();
+        syscall(SYS_nanosleep, &pause, NULL);
+    }
+}
 
 /*
  * The CPU time until a thread's first tick: uniform over the period, and taken
@@ -215,7 +264,7 @@ for_each_thread(void (*act)(struct cpprof__thread *t))
     uint32_t i = 0, n;
 
     do {
-        pthread_mutex_lock(&lock);
+        take_lock();
         for (n = 0; n < LOOKS_AT_ONCE && (t = cpprof__thread_at(i)); i++, n++)
             if (plan.engine && t->tid > 0)
                 act(t);
@@ -359,11 +408,11 @@ learn_stacks(void)
     struct cpprof__stacks_wanted wanted;
     struct cpprof__buffer maps = {0};
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     cpprof__stacks_find(&wanted);
     pthread_mutex_unlock(&lock);
     if (cpprof__stacks_read(&wanted, &maps)) {
-        pthread_mutex_lock(&lock);
+        take_lock();
         cpprof__stacks_learn(&wanted, &maps);
         pthread_mutex_unlock(&lock);
     }
@@ -371,13 +420,6 @@ learn_stacks(void)
 }
 
 /* ---- perf events ------------------------------------------------------- */
-
-/* What is asked of the drainer, which alone can change events. */
-static struct {
-    uint32_t n_holds; /* execs for which no event ticks */
-    uint32_t asked;   /* how often */
-    uint32_t tended;  /* futex: the last that was done */
-} events;
 
 /* Until the drainer has been there once more, or is late. Safety: AS. */
 static void
@@ -413,7 +455,7 @@ cpprof__threads_begin_events(void)
     struct cpprof__thread *t;
     uint32_t i;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     cpprof__perf_own();
     for (i = 0; (t = cpprof__thread_at(i)); i++)
         if (t->perf_fd >= 0) /* a page that is written to is copied */
@@ -439,15 +481,14 @@ cpprof__threads_tend_events(void)
     bool holds = load_acquire(&events.n_holds);
 
     do {
-        pthread_mutex_lock(&lock);
+        take_lock();
         for (end = i + LOOKS_AT_ONCE; i < end && (t = cpprof__thread_at(i));
              i++)
             if (plan.engine == &cpprof__engine_perf)
                 tend(t, holds);
         pthread_mutex_unlock(&lock);
     } while (t);
-    store_release(&events.tended, n);
-    syscall(SYS_futex, &events.tended, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    tell_tended(n);
 }
 
 void
@@ -462,7 +503,7 @@ cpprof__threads_scan(bool full)
     if (full || cpprof__proc_n_threads() !=
                     load_relaxed(&n_armed) + cpprof__own_threads())
         tids = cpprof__tasks(NULL, 0, &n);
-    pthread_mutex_lock(&lock);
+    take_lock();
     if (plan.engine && tids)
         reconcile(tids, n);
     pthread_mutex_unlock(&lock);
@@ -483,7 +524,7 @@ cpprof__threads_armed(void)
 {
     uint32_t n;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     n = load_relaxed(&n_armed);
     pthread_mutex_unlock(&lock);
     return n;
@@ -508,14 +549,14 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
     int32_t *tids;
     size_t n = 0;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     plan = *new_plan;
     store_relaxed(&n_seen, 0u);
     store_relaxed(&n_armed, 0u);
     has_begun = false;
     pthread_mutex_unlock(&lock);
     tids = cpprof__tasks(NULL, 0, &n);
-    pthread_mutex_lock(&lock);
+    take_lock();
     reconcile(tids, n);
     if (!tids)
         adopt_known();
@@ -533,7 +574,7 @@ cpprof__threads_end(void)
     struct cpprof__thread *t;
     uint32_t i;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     for (i = 0; plan.engine && (t = cpprof__thread_at(i)); i++) {
         if (t->tid <= 0)
             continue;
@@ -594,7 +635,7 @@ at_thread_exit(void *value)
     (void)value;
     cpprof__waits_thread_ended();
     cpprof__thread_creation_ended();
-    pthread_mutex_lock(&lock);
+    take_lock();
     t = own_slot();
     if (t) {
         t->start = cpprof__self.start;
@@ -623,7 +664,7 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
 {
     struct cpprof__thread *t = NULL;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     if (plan.engine)
         t = take_slot(TID_ANNOUNCED);
     if (t) {
@@ -641,7 +682,7 @@ cpprof__thread_cancel(struct cpprof__thread *t)
 {
     const void *labels = t->start_labels;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     if (t->tid == TID_ANNOUNCED)
         give_slot(t);
     pthread_mutex_unlock(&lock);
@@ -667,7 +708,7 @@ cpprof__thread_started(struct cpprof__thread *t)
 
     cpprof__stack_of_new_thread(t, t->stack_bytes);
     cpprof__thread_creation(t->start, t->start_labels);
-    pthread_mutex_lock(&lock);
+    take_lock();
     if (t->tid == TID_ANNOUNCED && plan.engine &&
         t->session == plan.generation) {
         /* A scan may have found the thread before the thread could claim its
