@@ -203,7 +203,8 @@ cpprof_recording_write_waits_to_path(
 
 /*
  * Tell every process that records into directory to stop sampling; they do so
- * within a second.
+ * within a second. The process that prepared it says so in memory, whatever has
+ * become of the directory; another one has to own it.
  *
  * Errors:  CPPROF_SYSTEM.
  * Safety:  MT.

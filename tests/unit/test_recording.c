@@ -269,23 +269,54 @@ the_end_of_a_recorder_stops_processes(void **state)
     munmap((void *)(uintptr_t)control, CPPROF__SPOOL_CONTROL_BYTES);
 }
 
+/* Whoever the folder was given to may rename any file of ours to that. */
+static void
+who_prepared_writes_to_nothing_else(void **state)
+{
+    char words[8] = "1234567";
+    const uint32_t *control;
+    int fd;
+
+    (void)state;
+    assert_int_equal(cpprof_recording_prepare(folder, NULL), CPPROF_OK);
+    control = cpprof__spool_control(folder);
+    fd = open(in_folder("other"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(write(fd, words, sizeof words), sizeof words);
+    assert_int_equal(
+        renameat(AT_FDCWD, in_folder("other"), AT_FDCWD, in_folder("control")),
+        0);
+    assert_int_equal(cpprof_recording_stop(folder, NULL), CPPROF_OK);
+    assert_true(cpprof__control_is_stopped(control));
+    assert_int_equal(pread(fd, words, sizeof words, 0), sizeof words);
+    assert_string_equal(words, "1234567");
+    close(fd);
+    munmap((void *)(uintptr_t)control, CPPROF__SPOOL_CONTROL_BYTES);
+}
+
 static void
 nothing_is_written_through_a_second_name(void **state)
 {
+    char apart[] = "/tmp/cpprof-apart-XXXXXX", path[64], other[64];
     char words[8] = "1234567";
     int fd;
 
     (void)state;
-    fd = open(in_folder("other"), O_RDWR | O_CREAT, 0600);
+    assert_non_null(mkdtemp(apart));
+    snprintf(path, sizeof path, "%s/control", apart);
+    snprintf(other, sizeof other, "%s/other", apart);
+    fd = open(other, O_RDWR | O_CREAT, 0600);
     assert_int_equal(write(fd, words, sizeof words), sizeof words);
-    assert_int_equal(link(in_folder("other"), in_folder("control")), 0);
-    assert_int_equal(cpprof_recording_stop(folder, NULL), CPPROF_SYSTEM);
+    assert_int_equal(link(other, path), 0);
+    assert_int_equal(cpprof_recording_stop(apart, NULL), CPPROF_SYSTEM);
     assert_int_equal(pread(fd, words, sizeof words, 0), sizeof words);
     assert_string_equal(words, "1234567");
     close(fd);
-    unlink(in_folder("control"));
-    assert_int_equal(symlink("other", in_folder("control")), 0);
-    assert_int_equal(cpprof_recording_stop(folder, NULL), CPPROF_SYSTEM);
+    unlink(path);
+    assert_int_equal(symlink("other", path), 0);
+    assert_int_equal(cpprof_recording_stop(apart, NULL), CPPROF_SYSTEM);
+    unlink(path);
+    unlink(other);
+    rmdir(apart);
 }
 
 static int
@@ -310,6 +341,7 @@ main(void)
         CASE(a_terabyte_of_nothing_takes_no_memory),
         CASE(files_that_become_shorter_are_read),
         CASE(the_end_of_a_recorder_stops_processes),
+        CASE(who_prepared_writes_to_nothing_else),
         CASE(nothing_is_written_through_a_second_name),
     };
     int failed;

@@ -6,8 +6,10 @@
  * thread, the kernel marks the word. Who has mapped the file sees the mark, and
  * needs neither a descriptor nor a right for that.
  *
- * The directory may belong to somebody with fewer rights than ours: what is
- * written to has no other name.
+ * The directory may be given to somebody with fewer rights than ours, who may
+ * put any file in the place of this one. Who prepared it therefore writes
+ * through its mapping and opens nothing again; others write only where both are
+ * their own.
  */
 #include "collect/recording/control.h"
 
@@ -23,6 +25,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -43,6 +46,46 @@ open_control(const char *directory, int flags)
     close(fd);
     errno = EINVAL;
     return -1;
+}
+
+/* A directory that was prepared here, by its inode, as it may be named
+ * otherwise later. Never freed. */
+struct prepared {
+    dev_t device;
+    ino_t inode;
+    uint32_t *words;
+    struct prepared *next;
+};
+
+static struct prepared *prepared;
+
+static bool
+remember(const char *directory, uint32_t *words)
+{
+    struct prepared *made = malloc(sizeof *made);
+    struct stat st;
+
+    if (!made || stat(directory, &st)) {
+        free(made);
+        return false;
+    }
+    *made = (struct prepared){st.st_dev, st.st_ino, words, NULL};
+    made->next = load_acquire(&prepared);
+    while (!cas_acq_rel(&prepared, &made->next, made))
+        continue;
+    return true;
+}
+
+/* NULL: it was not prepared here. */
+static uint32_t *
+words_of(const struct stat *directory)
+{
+    const struct prepared *p = load_acquire(&prepared);
+
+    while (p &&
+           (p->device != directory->st_dev || p->inode != directory->st_ino))
+        p = p->next;
+    return p ? p->words : NULL;
 }
 
 static enum cpprof_status
@@ -98,36 +141,60 @@ cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
         return status;
     store_relaxed(words + 1, (uint32_t)getpid());
     errno = take(words);
-    if (!errno)
+    if (!errno && remember(directory, words))
         return CPPROF_OK;
     status = fail(directory, error);
     munmap(words, n);
     return status;
 }
 
+static enum cpprof_status
+stop_others(const char *directory, const struct stat *folder,
+            struct cpprof_error *error)
+{
+    const uint32_t stop = 1;
+    struct stat st;
+    bool is_written;
+    int fd = open_control(directory, O_WRONLY);
+
+    if (fd < 0)
+        return fail(directory, error);
+    errno = EPERM;
+    is_written = folder->st_uid == geteuid() && !fstat(fd, &st) &&
+                 st.st_uid == geteuid() &&
+                 pwrite(fd, &stop, sizeof stop, 0) == sizeof stop;
+    close(fd);
+    return is_written ? CPPROF_OK : fail(directory, error);
+}
+
 enum cpprof_status
 cpprof_recording_stop(const char *directory, struct cpprof_error *error)
 {
-    const uint32_t stop = 1;
-    bool is_written;
-    int fd;
+    uint32_t *words;
+    struct stat st;
 
     CPPROF__NEED(error, directory);
-    fd = open_control(directory, O_WRONLY);
-    if (fd < 0)
+    if (stat(directory, &st))
         return fail(directory, error);
-    errno = EIO;
-    is_written = pwrite(fd, &stop, sizeof stop, 0) == sizeof stop;
-    close(fd);
-    return is_written ? CPPROF_OK : fail(directory, error);
+    words = words_of(&st);
+    if (!words)
+        return stop_others(directory, &st, error);
+    store_release(words, 1u);
+    return CPPROF_OK;
 }
 
 bool
 cpprof__control_is_set(const char *directory)
 {
-    int fd = open_control(directory, O_RDONLY);
+    const uint32_t *words;
     uint32_t stop = 0;
+    struct stat st;
+    int fd;
 
+    words = stat(directory, &st) ? NULL : words_of(&st);
+    if (words)
+        return load_acquire(words) != 0;
+    fd = open_control(directory, O_RDONLY);
     if (fd < 0)
         return false;
     if (read(fd, &stop, sizeof stop) != sizeof stop)
