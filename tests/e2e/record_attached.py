@@ -612,8 +612,8 @@ def shows_the_page():
         t.has("http -p: its last profile stays",
               s.get("/ui/api/report/top").decode(), "do_pulse")
         t.same("http -p: status 0 all the same", s.close(), 0)
-        t.matches("http -p: and a line says why", s.rest,
-                  "there is no such process|it ended meanwhile")
+        t.matches("http -p: and a line says why",
+                  "there is no such process|it ended meanwhile", s.rest)
     waits_for_one_that_is_stopped()
     status, words = run_page(["-p", "2147483647"])
     t.same("http -p of nobody: status 2", status, 2)
