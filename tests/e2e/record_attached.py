@@ -282,9 +282,9 @@ def areas(pid):
     return [line[0] for line in lines if len(line) == 5 and "x" in line[1]]
 
 
-def killed_at_each_call(mode):
-    """A command is killed at each of its system calls. What it left in the
-    process, the next one uses."""
+def killed_at_each_call(mode, step=1):
+    """A command is killed at each of its system calls, or at every step-th. What
+    it left in the process, the next one uses."""
     words = [calls, "0", library, "1"]
     with Host(mode) as h:
         words[1] = str(h.pid)
@@ -292,11 +292,11 @@ def killed_at_each_call(mode):
         while subprocess.run([killed, str(n)] + words, timeout=60,
                              stdout=subprocess.DEVNULL,
                              check=False).returncode == 0:
-            if n % 10 == 0:
+            if n % (10 * step) == 1:
                 status, said = h.call(1)
                 if status:
                     failed.append("%d: %s" % (n, said))
-            n += 1
+            n += step
         t.none("%s: a command may be killed at each of its calls" % mode,
                failed)
         t.ok("%s: these are all" % mode, n > 100, n)
@@ -624,7 +624,7 @@ def shows_the_page():
 
 
 def waits_for_one_that_is_stopped():
-    with Host("spin") as h:
+    with Host("pulse") as h:
         s = Server("-p", str(h.pid))
         wait_until(lambda: s.data("status")["ready"])
         os.kill(h.pid, signal.SIGSTOP)
@@ -641,7 +641,7 @@ def waits_for_one_that_is_stopped():
         t.ok("http -p: killed, it leaves nothing in the process", wait_until(
             lambda: len(os.listdir("/proc/%d/task" % h.pid)) == 1, 20))
         t.same("http -p: which goes on", h.end()[0], 0)
-    with Host("spin") as h:
+    with Host("pulse") as h:
         os.kill(h.pid, signal.SIGSTOP)
         s = Server("-p", str(h.pid))
         t.ok("http -p: of one that is stopped from the beginning", wait_until(
@@ -758,7 +758,7 @@ def main():
             survives_kills(mode)
         commands_take_turns()
         killed_at_each_call("nanosleep")
-        killed_at_each_call("malloc")
+        killed_at_each_call("malloc", 5)
         records_kinds()
         records_until(signal.SIGINT)
         records_until(signal.SIGTERM)
