@@ -270,5 +270,6 @@ main(void)
         cmocka_unit_test(counts_too_large_to_be_exact_are_scaled),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
