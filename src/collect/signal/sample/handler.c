@@ -50,13 +50,14 @@ void (*cpprof__script_tick)(uint64_t value);
 /* The slot of the running thread. It is found by tid once and then remembered.
  * It is looked up again if the event does not belong to that slot, because a
  * bare clone() shares its creator's thread-local storage. fd is -1 when no
- * descriptor is known. */
+ * descriptor is known. A thread that ends forgets its slot first and the
+ * generation then, and events tick until the drainer comes. */
 static struct cpprof__thread *
 running_thread(uint32_t generation, int32_t fd)
 {
     struct cpprof__thread_self *self = &cpprof__self;
 
-    if (self->generation != generation ||
+    if (!self->thread || self->generation != generation ||
         (fd >= 0 && load_relaxed(&self->thread->perf_fd) != fd)) {
         self->thread = cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
         self->generation = self->thread ? generation : 0;
