@@ -93,13 +93,13 @@ record()
 
 # --- sqlite3 ----------------------------------------------------------------
 query='WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c
-    WHERE x < 1200000) SELECT count(*), sum(x % 7), max(hex(x)) FROM c;'
+    WHERE x < 1600000) SELECT count(*), sum(x % 7), max(hex(x)) FROM c;'
 if have sqlite3; then
     expected=$(sqlite3 :memory: "$query")
     record sqlite.pb.gz -- sqlite3 :memory: "$query"
     check "sqlite3: its answer is the same" same "$(cat out)" "$expected"
     check "sqlite3: its status is the same" same "$status" 0
-    examine sqlite3 sqlite.pb.gz 300
+    examine sqlite3 sqlite.pb.gz 200
     check "sqlite3: its library is seen at work" sees sqlite.pb.gz sqlite3_step
 else
     skip "sqlite3" "not installed"
