@@ -384,7 +384,7 @@ who_runs_is_waited_for(void)
     check_at_most((double)(wall_ns() - begin) / 1e9, 10,
                   "a_dump_of_many_that_run_has_an_end");
     /* Each answers when it has a processor, for which it may wait too long. */
-    for (i = 0, n = 0; i < 5 && n != 30; i++)
+    for (i = 0, n = 0; i < 20 && n != 30; i++)
         n = count_now("goroutine", "busy");
     check_equal(n, 30, "with_all_of_them");
     atomic_store(&is_idle, true);
