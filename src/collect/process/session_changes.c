@@ -12,6 +12,7 @@
 #include "collect/runtime/loader.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/action.h"
+#include "collect/threads/events.h"
 #include "collect/threads/threads.h"
 
 #include <errno.h>
@@ -93,9 +94,7 @@ cpprof__session_exec_begin(void)
     bool holds;
 
     cpprof__late_hold();
-    holds = cpprof__session_is_ours();
-    if (holds)
-        cpprof__threads_suspend();
+    holds = cpprof__events_suspend();
     errno = saved_errno;
     return holds;
 }
@@ -106,7 +105,7 @@ cpprof__session_exec_failed(bool holds)
     int saved_errno = errno;
 
     if (holds)
-        cpprof__threads_resume();
+        cpprof__events_resume();
     cpprof__late_release();
     errno = saved_errno;
 }

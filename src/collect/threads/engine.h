@@ -78,10 +78,35 @@ cpprof__perf_is_owner(void);
 void
 cpprof__perf_hold(struct cpprof__thread *t);
 
-/* Do for a slot's event what is to be done: open, close, let go on. A thread
- * that cannot have one keeps its timer. holds: no event ticks. By the owner. */
+/* From here on until it is allowed no event gets credit. False: the caller is
+ * in a process that has no events, as a child made by vfork(). Safety: AS. */
+bool
+cpprof__perf_forbid(void);
 void
-cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns, bool holds);
+cpprof__perf_allow(void);
+bool
+cpprof__perf_is_forbidden(void);
+
+/* While it is forbidden: no event of that thread ticks, nor will. Safety: AS.
+ */
+bool
+cpprof__perf_is_still(int32_t tid);
+
+/* If not: is that because the owner is at work? Else the thread can wait for
+ * it by using CPU time, this much at most if no tick is late. */
+bool
+cpprof__perf_is_granting(void);
+uint64_t
+cpprof__perf_credit_ns(uint64_t period_ns);
+
+void
+cpprof__perf_in_child(void);
+
+/* Do for a slot's event what is to be done: open, close, let go on; while it is
+ * forbidden, hold. A thread that cannot have one keeps its timer. By the owner.
+ */
+void
+cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns);
 
 /* The same for a thread that used CPU time without a tick. */
 void

@@ -10,6 +10,12 @@
  * wakes it when half is used. Without credit an event stops, and the next tick
  * counts what was missed. So there is a bound to what is in the queue.
  *
+ * A thread that execs needs an end of its own event alone. It forbids all
+ * credit first; then either the drainer stops the event, or the thread uses up
+ * what credit it has. So an exec depends on no other thread, but for one that
+ * was let go on at this moment. Whoever forbids does so before it looks at
+ * is_granting, and the drainer sets that before it looks whether it may.
+ *
  * Source: perf_event_open(2), fcntl(2).
  */
 #include "arch/atomic.h"
@@ -39,7 +45,7 @@
 /* Tunable: the signals of an event that may be in the queue at once: those of
  * this time, which the drainer has to come. */
 #define CREDIT_NS  200000000u
-#define CREDIT_MIN 8u
+#define CREDIT_MIN 2u
 #define CREDIT_MAX 512u
 
 static bool user_only;
@@ -47,7 +53,11 @@ static bool is_refused;
 
 /* Of the drainer. */
 static int32_t owner; /* its tid; 0: no thread may open events */
+static int32_t owner_pid;
 static uint32_t n_events;
+static bool is_granting;
+
+static uint32_t n_forbidden; /* execs for which no event gets credit */
 
 bool
 cpprof__perf_is_user_only(void)
@@ -124,6 +134,7 @@ cpprof__perf_own(void)
     bool has_table = cpprof__own_thread_has_table();
 
     n_events = 0;
+    store_relaxed(&owner_pid, (int32_t)getpid());
     store_relaxed(&owner, has_table ? (int32_t)syscall(SYS_gettid) : 0);
 }
 
@@ -163,9 +174,16 @@ deliver_to(int fd, const struct cpprof__thread *t)
 static void
 grant(struct cpprof__thread *t, uint32_t n)
 {
-    t->perf_granted += n;
-    store_relaxed(&t->perf_wakes_at, t->perf_granted - n / 2);
-    ioctl(t->perf_fd, PERF_EVENT_IOC_REFRESH, n);
+    uint32_t granted = load_relaxed(&t->perf_granted);
+
+    __atomic_store_n(&is_granting, true, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&n_forbidden, __ATOMIC_SEQ_CST) &&
+        !ioctl(t->perf_fd, PERF_EVENT_IOC_REFRESH, n)) {
+        store_relaxed(&t->perf_granted, granted + n);
+        store_relaxed(&t->perf_wakes_at, granted + n - n / 2);
+        store_relaxed(&t->perf_is_held, false);
+    }
+    store_release(&is_granting, false);
 }
 
 /* An event that does not run yet, whose first tick is the thread's next. */
@@ -189,11 +207,13 @@ perf_arm(struct cpprof__thread *t, uint64_t period_ns)
         return failed;
     }
     n_events++;
-    t->perf_granted = 0;
+    store_relaxed(&t->perf_granted, 0u);
     store_relaxed(&t->perf_signals, 0u);
-    t->perf_is_over = t->perf_is_held = false;
+    t->perf_is_over = false;
+    store_relaxed(&t->perf_is_held, false);
+    store_relaxed(&t->perf_tid, t->tid);
     store_relaxed(&cpprof__sampler.uses_perf, true);
-    store_relaxed(&t->perf_fd, fd);
+    store_release(&t->perf_fd, fd);
     return 0;
 }
 
@@ -225,7 +245,7 @@ renew_credit(struct cpprof__thread *t, uint64_t period_ns)
     uint32_t credit = credit_of(period_ns);
     uint32_t n = load_relaxed(&t->perf_signals);
 
-    if (!t->perf_granted) {
+    if (!t->perf_granted || t->perf_is_held) {
         grant(t, 1);
         return;
     }
@@ -238,16 +258,76 @@ renew_credit(struct cpprof__thread *t, uint64_t period_ns)
 void
 cpprof__perf_hold(struct cpprof__thread *t)
 {
-    if (t->perf_fd < 0)
-        return;
-    if (!t->perf_is_held)
-        ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
-    t->perf_is_held = true;
+    if (t->perf_fd >= 0 && !t->perf_is_held &&
+        !ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0))
+        store_release(&t->perf_is_held, true);
+}
+
+bool
+cpprof__perf_is_forbidden(void)
+{
+    return load_acquire(&n_forbidden);
+}
+
+bool
+cpprof__perf_forbid(void)
+{
+    if (load_relaxed(&owner_pid) != (int32_t)syscall(SYS_getpid))
+        return false;
+    __atomic_add_fetch(&n_forbidden, 1, __ATOMIC_SEQ_CST);
+    return true;
 }
 
 void
-cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns, bool holds)
+cpprof__perf_allow(void)
 {
+    __atomic_sub_fetch(&n_forbidden, 1, __ATOMIC_SEQ_CST);
+}
+
+void
+cpprof__perf_in_child(void)
+{
+    n_forbidden = 0;
+    is_granting = false;
+    owner = owner_pid = 0;
+}
+
+bool
+cpprof__perf_is_granting(void)
+{
+    return __atomic_load_n(&is_granting, __ATOMIC_SEQ_CST);
+}
+
+bool
+cpprof__perf_is_still(int32_t tid)
+{
+    const struct cpprof__thread *t;
+    uint32_t i;
+
+    if (cpprof__perf_is_granting())
+        return false;
+    if (!load_relaxed(&cpprof__sampler.uses_perf))
+        return true;
+    for (i = 0; (t = cpprof__thread_at(i)); i++)
+        if (load_acquire(&t->perf_fd) >= 0 &&
+            load_relaxed(&t->perf_tid) == tid &&
+            !load_acquire(&t->perf_is_held) &&
+            load_relaxed(&t->perf_signals) != load_relaxed(&t->perf_granted))
+            return false;
+    return true;
+}
+
+uint64_t
+cpprof__perf_credit_ns(uint64_t period_ns)
+{
+    return credit_of(period_ns) * period_ns;
+}
+
+void
+cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns)
+{
+    bool holds = cpprof__perf_is_forbidden();
+
     if (t->perf_fd >= 0 && (t->perf_is_over || load_acquire(&is_refused)))
         perf_disarm(t);
     if (t->perf_fd < 0 && t->tid > 0 && !holds && !perf_arm(t, period_ns))
@@ -258,9 +338,6 @@ cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns, bool holds)
         cpprof__perf_hold(t);
         return;
     }
-    if (t->perf_is_held)
-        grant(t, 1);
-    t->perf_is_held = false;
     renew_credit(t, period_ns);
 }
 

@@ -27,13 +27,13 @@
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/waits/waits.h"
+#include "collect/threads/events.h"
 #include "collect/threads/stacks.h"
 #include "collect/threads/tasks.h"
 #include "collect/threads/thread_creation.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +47,6 @@
 
 /* Tunable: slots that a scan looks at while others wait. */
 #define LOOKS_AT_ONCE 64
-
-/* Tunable: how long an exec, or who lowers the limit on signals, waits for the
- * drainer to hold perf events, and how often it looks. */
-#define ASK_NS      1000000000u
-#define ASK_LOOK_NS 10000000
 
 /* Tunable: how often the drainer looks whether the lock is free. */
 #define LOCK_LOOK_NS 200000
@@ -72,38 +67,9 @@ static uint32_t n_ended;
 static bool has_begun; /* the threads of the start are armed */
 static uint64_t phase_state;
 
-/* What is asked of the drainer, which alone can change events. */
-static struct {
-    uint32_t n_holds; /* execs for which no event ticks */
-    uint32_t asked;   /* how often */
-    uint32_t tended;  /* futex: the last that was done */
-} events;
-
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool has_exit_key;
-
-static void
-tell_tended(uint32_t asked)
-{
-    store_release(&events.tended, asked);
-    syscall(SYS_futex, &events.tended, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-/* The lock is not needed for that: slots are never freed, and the drainer alone
- * opens and closes events. */
-static void
-hold_for_execs(void)
-{
-    uint32_t asked = load_acquire(&events.asked), i;
-    struct cpprof__thread *t;
-
-    if (!load_acquire(&events.n_holds))
-        return;
-    for (i = 0; (t = cpprof__thread_at(i)); i++)
-        cpprof__perf_hold(t);
-    tell_tended(asked);
-}
 
 /* Who has the lock may be interrupted by a handler that execs, and waits for
  * the drainer there. */
@@ -117,7 +83,7 @@ take_lock(void)
         return;
     }
     while (pthread_mutex_trylock(&lock)) {
-        hold_for_execs();
+        cpprof__events_hold();
         syscall(SYS_nanosleep, &pause, NULL);
     }
 }
@@ -421,24 +387,6 @@ learn_stacks(void)
 
 /* ---- perf events ------------------------------------------------------- */
 
-/* Until the drainer has been there once more, or is late. Safety: AS. */
-static void
-ask_drainer(void)
-{
-    const struct timespec pause = {0, ASK_LOOK_NS};
-    struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
-    uint64_t until = cpprof__clock_ns(CLOCK_MONOTONIC) + ASK_NS;
-    uint32_t mine = __atomic_add_fetch(&events.asked, 1, __ATOMIC_SEQ_CST),
-             done;
-
-    while (ring &&
-           (done = load_acquire(&events.tended), (int32_t)(mine - done) > 0) &&
-           cpprof__clock_ns(CLOCK_MONOTONIC) < until) {
-        cpprof__ring_wake(ring);
-        syscall(SYS_futex, &events.tended, FUTEX_WAIT, done, &pause, NULL, 0);
-    }
-}
-
 void
 cpprof__threads_leave_perf(void)
 {
@@ -446,7 +394,7 @@ cpprof__threads_leave_perf(void)
         return;
     cpprof__perf_refuse();
     if (plan.engine == &cpprof__engine_perf && !cpprof__own_thread_is_this())
-        ask_drainer();
+        cpprof__events_ask();
 }
 
 void
@@ -464,11 +412,11 @@ cpprof__threads_begin_events(void)
 }
 
 static void
-tend(struct cpprof__thread *t, bool holds)
+tend(struct cpprof__thread *t)
 {
     bool had_event = t->perf_fd >= 0;
 
-    cpprof__perf_tend(t, plan.period_ns, holds);
+    cpprof__perf_tend(t, plan.period_ns);
     if (had_event && t->perf_fd < 0 && t->tid > 0 && !t->has_timer)
         cpprof__engine_timer.arm(t, plan.period_ns);
 }
@@ -476,19 +424,18 @@ tend(struct cpprof__thread *t, bool holds)
 void
 cpprof__threads_tend_events(void)
 {
-    uint32_t n = load_acquire(&events.asked), i = 0, end;
+    uint32_t n = cpprof__events_asked(), i = 0, end;
     struct cpprof__thread *t = NULL;
-    bool holds = load_acquire(&events.n_holds);
 
     do {
         take_lock();
         for (end = i + LOOKS_AT_ONCE; i < end && (t = cpprof__thread_at(i));
              i++)
             if (plan.engine == &cpprof__engine_perf)
-                tend(t, holds);
+                tend(t);
         pthread_mutex_unlock(&lock);
     } while (t);
-    tell_tended(n);
+    cpprof__events_tell_tended(n);
 }
 
 void
@@ -729,21 +676,6 @@ cpprof__thread_started(struct cpprof__thread *t)
     pthread_mutex_unlock(&lock);
 }
 
-/* A thread that has no event yet may be about to get one. */
-void
-cpprof__threads_suspend(void)
-{
-    __atomic_add_fetch(&events.n_holds, 1, __ATOMIC_SEQ_CST);
-    if (plan.engine == &cpprof__engine_perf)
-        ask_drainer();
-}
-
-void
-cpprof__threads_resume(void)
-{
-    __atomic_sub_fetch(&events.n_holds, 1, __ATOMIC_SEQ_CST);
-}
-
 /* The child has one thread and none of the parent's timers. Events are in a
  * table of descriptors that it does not have. All slots are free. If somebody
  * was at work on their list, who is not here, it is made anew. */
@@ -767,7 +699,7 @@ cpprof__threads_in_child(void)
     }
     plan.engine = NULL;
     n_armed = n_seen = 0;
-    memset(&events, 0, sizeof events);
+    cpprof__events_in_child();
     cpprof__timers_in_child();
     phase_state = 0;
     memset(&cpprof__self, 0, offsetof(struct cpprof__thread_self, labels));

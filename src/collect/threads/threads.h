@@ -67,16 +67,6 @@ cpprof__threads_begin_events(void);
 void
 cpprof__threads_tend_events(void);
 
-/*
- * Around an exec by the calling thread: perf events are off, because their
- * signal would meet the new image without a handler; POSIX timers and what they
- * sent are taken away by the kernel. Waits for the drainer, a second at most.
- */
-void
-cpprof__threads_suspend(void);
-void
-cpprof__threads_resume(void);
-
 /* No thread has a perf event from here on: signals can hardly be queued. */
 void
 cpprof__threads_leave_perf(void);

@@ -30,6 +30,7 @@ struct cpprof__thread {
     bool has_timer;
     int32_t timer_id;        /* kernel's id, when has_timer */
     int32_t perf_fd;         /* in the drainer's table; -1: none */
+    int32_t perf_tid;        /* of the thread that it is of */
     uint32_t perf_granted;   /* signals that its event may have sent */
     uint32_t perf_wakes_at;  /* with which of them the drainer is woken */
     bool perf_is_over;       /* the drainer has to close it */
