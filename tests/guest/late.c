@@ -13,6 +13,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* As who attaches makes it (src/cli/attach); libc keeps it for the next thread,
+ * and it counts under a limit on data. */
+#define STACK_BYTES (1024 * 1024)
+
 static int (*attach)(const char *config, char *message, size_t size);
 static int (*detach)(char *message, size_t size);
 static pthread_barrier_t is_attached;
@@ -52,6 +56,7 @@ __attribute__((constructor)) static void
 begin(void)
 {
     sigset_t all, before;
+    pthread_attr_t small;
     pthread_t thread;
     int failed;
 
@@ -60,7 +65,9 @@ begin(void)
     pthread_barrier_init(&is_attached, NULL, 2);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&thread, NULL, be_late, getenv("HOST_ATTACH"));
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK_BYTES);
+    failed = pthread_create(&thread, &small, be_late, getenv("HOST_ATTACH"));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
         return;

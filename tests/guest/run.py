@@ -68,22 +68,19 @@ MODES = {
 IDLE = (None, "off", "linked off", "heap", "locks", "http", "vm")
 BUSY_THERE = "25"
 
-# Cells that do not hold yet, and why: docs/testing.md.
-KNOWN = {
-    "limits_memory": (
-        {"record all", "attached"},
-        "under a limit of 12 MB there is no room for all "
-        "tables; cpprof record says so and exits with 1"),
-}
-
-
 # A perf event may come in the moment before a sleep, and cut it short.
 LIGHT_SLEEP = b"Interrupted system call"
 
 
-def is_known(host, mode, out):
-    return host.name in KNOWN and mode in KNOWN[host.name][0] or \
-        mode == "cpu perf" and LIGHT_SLEEP in out
+# A recorder ends with 1 where it has not all profiles that it was asked for, and
+# says so; what it ran is not concerned.
+LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n")
+
+
+def as_alone(got, wanted, mode):
+    if MODES[mode][0] == "record" and LACKS.match(got[2]):
+        return got[0] == 1 and wanted[0] == 0 and got[1] == wanted[1]
+    return got[:2] == wanted[:2]
 
 
 def head_of(path):
@@ -235,10 +232,9 @@ def main():
             for mode in modes:
                 got = cells[host, mode].result()
                 name = "%s under %s" % (host.name, mode)
-                good = got[:2] == wanted[:2]
-                if not good and is_known(host, mode, got[1]):
-                    tap.skip(name, "known: " + KNOWN.get(
-                        host.name, ((), "a sleep is cut short"))[1])
+                good = as_alone(got, wanted, mode)
+                if not good and mode == "cpu perf" and LIGHT_SLEEP in got[1]:
+                    tap.skip(name, "known: a sleep is cut short")
                     continue
                 tap.ok(name, good, "host: " + host.head,
                        "mode: %s, %s" % (mode, MODES[mode][1]),

@@ -16,6 +16,8 @@
 #if defined __x86_64__ && defined __LP64__
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -57,7 +59,7 @@
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 3\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 4\\n\\0\"\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */
@@ -163,6 +165,7 @@ GUEST_CODE void
 cpprof__guest_borrowed(struct cpprof__guest *g)
 {
     uint64_t all = ~OWN_SIGNALS, before;
+    pthread_attr_t small;
     unsigned long thread;
     int *at, kept;
 
@@ -170,7 +173,11 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
     protect();
     at = g->errno_location();
     kept = *at;
-    g->result = g->pthread_create(&thread, NULL, run, g);
+    g->attr_init(&small);
+    g->attr_setstacksize(&small, GUEST_STACK_BYTES);
+    g->result = g->pthread_create(&thread, &small, run, g);
+    if (g->result == EINVAL) /* variables of threads leave no room in it */
+        g->result = g->pthread_create(&thread, NULL, run, g);
     if (g->result)
         __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_NO_THREAD,
                          __ATOMIC_RELEASE);

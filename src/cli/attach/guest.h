@@ -30,8 +30,12 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 3\n"
+#define GUEST_MAGIC       "cpprof guest 4\n"
 #define GUEST_MAGIC_BYTES 16
+
+/* Of the made thread: libc keeps it for the next thread of the program, and all
+ * of it counts under a limit on data. */
+#define GUEST_STACK_BYTES (1024 * 1024)
 
 enum cpprof__guest_state {
     CPPROF__GUEST_FREE,
@@ -62,6 +66,8 @@ struct cpprof__guest {
 
     /* In libc. */
     int (*pthread_create)(unsigned long *, void *, void *(*)(void *), void *);
+    int (*attr_init)(void *);
+    int (*attr_setstacksize)(void *, size_t);
     int (*pthread_detach)(unsigned long);
     unsigned long (*pthread_self)(void);
     void *(*dlopen)(const char *, int);

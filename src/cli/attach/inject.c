@@ -579,6 +579,8 @@ fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
 #define TAKE(field, name)                                                      \
     g->field = (void *)(uintptr_t)cpprof__image_symbol(libc, name)
     TAKE(pthread_create, "pthread_create");
+    TAKE(attr_init, "pthread_attr_init");
+    TAKE(attr_setstacksize, "pthread_attr_setstacksize");
     TAKE(pthread_detach, "pthread_detach");
     TAKE(pthread_self, "pthread_self");
     TAKE(dlopen, "dlopen");

@@ -283,9 +283,15 @@ look_at_program(struct look *look)
 static bool
 look_at_images(struct look *look)
 {
-    static const char *const needed[] = {
-        "pthread_create", "pthread_detach", "pthread_self",    "dlopen",
-        "dlsym",          "dlerror",        "__errno_location"};
+    static const char *const needed[] = {"pthread_create",
+                                         "pthread_detach",
+                                         "pthread_self",
+                                         "dlopen",
+                                         "dlsym",
+                                         "dlerror",
+                                         "pthread_attr_init",
+                                         "pthread_attr_setstacksize",
+                                         "__errno_location"};
     struct cpprof__target *t = look->target;
     size_t i;
 
