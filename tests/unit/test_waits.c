@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct sums {
@@ -601,6 +602,39 @@ events_of_many_threads_are_all_counted(void **state)
     assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 8 * 4000);
 }
 
+static void *
+vforks_and_waits(void *arg)
+{
+    struct cpprof__wait wait;
+    pid_t child = vfork();
+
+    (void)arg;
+    if (child == 0) {
+        cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, &wait, NULL);
+        cpprof__wait_end(&wait, CPPROF__WAIT_GOT);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    /* What the child was refused is there for the thread. */
+    assert_null(cpprof__wait_own);
+    cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, &wait, NULL);
+    assert_int_equal(cpprof__wait_own->tid, syscall(SYS_gettid));
+    cpprof__wait_end(&wait, CPPROF__WAIT_GOT);
+    return NULL;
+}
+
+/* Its parent's thread would keep memory that belongs to a thread which is gone,
+ * and share it with the next that waits. */
+static void
+child_of_vfork_takes_no_memory_for_its_waits(void **state)
+{
+    pthread_t thread;
+
+    cpprof_block_set_rate(1);
+    assert_int_equal(pthread_create(&thread, NULL, vforks_and_waits, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
 int
 main(void)
 {
@@ -630,6 +664,8 @@ main(void)
         cmocka_unit_test_setup(
             first_wait_beside_a_thousand_threads_asks_for_few, setup),
         cmocka_unit_test_setup(memory_that_was_given_back_is_taken_first,
+                               setup),
+        cmocka_unit_test_setup(child_of_vfork_takes_no_memory_for_its_waits,
                                setup),
         cmocka_unit_test_setup(wait_in_a_handler_leaves_the_outer_one_alone,
                                setup),

@@ -34,6 +34,10 @@ static uint32_t n_places;
 static uint32_t next;      /* where a free one may be */
 static uint32_t next_left; /* and one whose thread is gone */
 
+/* Whose threads take places. A child made by vfork() or a bare clone() has the
+ * memory of one of them, thread-local variables too, and ids of its own. */
+static int32_t process;
+
 static int32_t
 call0(long number)
 {
@@ -49,8 +53,8 @@ place_at(uint32_t i)
 static bool
 is_gone(int32_t tid)
 {
-    return cpprof__syscall(SYS_tgkill, call0(SYS_getpid), tid, 0, 0, 0, 0) ==
-           -ESRCH;
+    return cpprof__syscall(SYS_tgkill, load_relaxed(&process), tid, 0, 0, 0,
+                           0) == -ESRCH;
 }
 
 /* One that is free, or whose thread is gone if the kernel is asked. */
@@ -116,8 +120,12 @@ take(int32_t tid)
 struct cpprof__wait_self *
 cpprof__wait_self_take(void)
 {
-    struct cpprof__wait_self *place = take(call0(SYS_gettid)), *none = NULL;
+    struct cpprof__wait_self *place = NULL, *none = NULL;
 
+    /* The thread that the child has it from would keep a place whose owner is
+     * gone, which another one may take. */
+    if (call0(SYS_getpid) == load_relaxed(&process))
+        place = take(call0(SYS_gettid));
     /* A handler may have taken one in between. */
     if (place && !cas_acq_rel(&cpprof__wait_own, &none, place))
         store_release(&place->tid, 0);
@@ -137,8 +145,9 @@ cpprof__wait_self_give(void)
 }
 
 void
-cpprof__wait_self_forked(void)
+cpprof__wait_self_begin(void)
 {
+    store_relaxed(&process, call0(SYS_getpid));
     if (cpprof__wait_own)
         cpprof__wait_own->tid = call0(SYS_gettid);
 }

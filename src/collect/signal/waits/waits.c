@@ -511,6 +511,8 @@ set(int64_t *rate, int64_t to, int64_t max)
         (!cpprof__waits_reserve() ||
          !cpprof__hook_walk_reserve(cpprof__heap.tree)))
         to = 0;
+    if (to)
+        cpprof__wait_self_begin();
     before = swap_acq_rel(rate, to < max ? to : max);
     /* Another thread may set the other one. */
     do {
@@ -548,7 +550,7 @@ cpprof__waits_forked(void)
 
     for (i = 0; cpprof__wait_own && i < CPPROF__WAITS_NESTED; i++)
         cpprof__wait_own->entries[i].slot = 0;
-    cpprof__wait_self_forked();
+    cpprof__wait_self_begin();
     state.n_forks++;
     cpprof__wait_table_forked();
     cpprof__wait_buckets_forked();

@@ -119,14 +119,15 @@ const char *
 cpprof__wait_kind_name(uint32_t kind);
 
 /* wait_self.c: memory for them, which cpprof__wait_own leads to from then on;
- * NULL: there is none. Then give it back, at the thread's end; and in a child
- * made by fork. Safety: AS, lock-free. */
+ * NULL: there is none. Then give it back, at the thread's end. begin() is
+ * called before the first of the process, and in a child made by fork. Safety:
+ * AS, lock-free. */
+void
+cpprof__wait_self_begin(void);
 struct cpprof__wait_self *
 cpprof__wait_self_take(void);
 void
 cpprof__wait_self_give(void);
-void
-cpprof__wait_self_forked(void);
 
 /* One wait. It lies in the frame that waits. */
 struct cpprof__wait {
