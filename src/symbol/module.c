@@ -18,6 +18,8 @@
  * that happened is broken and gives no answers any more.
  */
 #include "symbol/module.h"
+
+#include "symbol/elf/way_out.h"
 #include <cpprof/object.h>
 
 #include <fcntl.h>

@@ -10,6 +10,7 @@
 #include "object/symbolizer.h"
 
 #include "symbol/elf/array.h"
+#include "symbol/elf/way_out.h"
 #include "symbol/module.h"
 #include "symbol/perf_map.h"
 
@@ -37,7 +38,8 @@ struct cpprof__symbolizer {
 static struct cpprof__symbolizer *
 make(const struct cpprof__symbolizer_options *options)
 {
-    struct cpprof__symbolizer *s = calloc(1, sizeof *s);
+    struct cpprof__symbolizer *s =
+        cpprof__way_out_is_ready() ? calloc(1, sizeof *s) : NULL;
 
     if (!s)
         return NULL;

@@ -110,10 +110,9 @@ OF_PROGRAM = {"clone", "execve", "setresuid", "rt_sigprocmask"}
 
 # What libc does not look at: the handler of its own signal.
 OF_LIBC = {("rt_sigaction", "create")}
-# What ends the process in other libraries: libdw without memory, in several
-# ways, and the loader where a thread's own variables find none.
-DEADLY = re.compile(r"~lib(dw|elf)|^(mmap|mprotect|brk) \S+ libcpprof-symbol|"
-                    r"^9999 (?!cpprof__plug_in_load ).*~ld-")
+# Where the loader makes room for a thread's variables, and ends the process if
+# there is none: of libdw and libelf, for which there just was more than enough.
+DEADLY = re.compile(r"^9999 (make_variables|cpprof__without_exit) .*~ld-")
 # What may be said: ours, and what a library says by itself in its constructor.
 CLEAR = re.compile(r"cpprof: |Error in GnuTLS initialization: ")
 

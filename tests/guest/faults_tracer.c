@@ -34,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -124,6 +125,7 @@ struct task {
     bool is_ours;
     long n_pending; /* the errno that the call it is in is to return */
     bool is_brk;
+    bool maps_code; /* what is known of the process is old afterwards */
 };
 
 static struct task tasks[N_TASKS];
@@ -373,6 +375,7 @@ on_entry(struct task *t, const struct __ptrace_syscall_info *info)
     if (number == SYS_prctl && info->entry.args[0] == PR_SET_NAME)
         t->is_named = false; /* looked at by its next call */
     t->n_pending = 0;
+    t->maps_code = number == SYS_mmap && info->entry.args[2] & PROT_EXEC;
     if (number == SYS_exit || number == SYS_exit_group ||
         number == SYS_rt_sigreturn ||
         (number == SYS_futex && !is_wait(info->entry.args[1])) ||
@@ -396,6 +399,9 @@ on_exit_of_call(struct task *t)
         ptrace(PTRACE_POKEUSER, t->tid, offsetof(struct user_regs_struct, rax),
                t->is_brk ? 0 : -t->n_pending);
     t->n_pending = 0;
+    if (t->maps_code)
+        mapped_pid = 0;
+    t->maps_code = false;
 }
 
 /* ---- the loop --------------------------------------------------------- */

@@ -101,7 +101,9 @@ make_library(void **state)
                 "gcc -shared -o full.so inline.o more.o && "
                 "objcopy --only-keep-debug full.so apart.debug && "
                 "objcopy --strip-all --add-gnu-debuglink=apart.debug full.so "
-                "apart.so");
+                "apart.so && "
+                "g++ -O1 -g -fPIC -shared -include regex -include thread "
+                "-x c++ inline.c -o many.so");
 }
 
 /* Everything that a profile asks for; how many frames. */
@@ -175,12 +177,21 @@ each_allocation_may_fail_with_a_debug_file(void **state)
     check_each_failure("apart.so");
 }
 
+/* More than the hash table of libdw holds at first: it is made larger, and what
+ * is allocated for that is looked at by an assertion only. */
+static void
+each_allocation_may_fail_with_many_abbreviations(void **state)
+{
+    check_each_failure("many.so");
+}
+
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(each_allocation_may_fail_with_a_debug_file),
+        cmocka_unit_test(each_allocation_may_fail_with_many_abbreviations),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

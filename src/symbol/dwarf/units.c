@@ -7,6 +7,7 @@
 #include "symbol/dwarf/units.h"
 
 #include "symbol/elf/array.h"
+#include "symbol/elf/way_out.h"
 
 #include <dwarf.h>
 #include <string.h>

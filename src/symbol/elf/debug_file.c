@@ -11,6 +11,8 @@
  */
 #include "symbol/elf/debug_file.h"
 
+#include "symbol/elf/way_out.h"
+
 #include <elfutils/libdwelf.h>
 #include <libdeflate.h>
 #include <limits.h>
@@ -221,6 +223,7 @@ cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
     GElf_Shdr header;
     Elf_Scn *section = NULL;
     Elf_Data *packed;
+    void *before;
     int fd;
 
     if (image->elf)
@@ -231,7 +234,9 @@ cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
     fd = copy_to_memory_file(packed);
     if (fd < 0)
         return false;
+    before = cpprof__stay(); /* nobody else knows of what it unpacks */
     file.elf = dwelf_elf_begin(fd);
+    cpprof__stay_end(before);
     if (file.elf && elf_kind(file.elf) == ELF_K_ELF)
         *mini = file;
     else

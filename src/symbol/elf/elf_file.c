@@ -15,10 +15,11 @@
  */
 #include "symbol/elf/elf_file.h"
 
+#include "symbol/elf/way_out.h"
+
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <libdeflate.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,33 +34,6 @@
  * one that has more are named by its symbol table. Debian's packages of debug
  * information are all packed, threefold; the largest unpack to this. */
 #define LARGEST_UNPACKED (1ull << 30)
-
-/* Where the running cpprof__without_exit() of the thread goes on. */
-static __thread jmp_buf *way_out;
-
-void
-cpprof__out_of_memory(void)
-{
-    if (way_out)
-        longjmp(*way_out, 1);
-    abort(); /* a Dwarf is read outside cpprof__without_exit(): a bug here */
-}
-
-bool
-cpprof__without_exit(void (*function)(void *arg), void *arg)
-{
-    jmp_buf *volatile before = way_out;
-    jmp_buf here;
-    volatile bool returned = false;
-
-    if (setjmp(here) == 0) {
-        way_out = &here;
-        function(arg);
-        returned = true;
-    }
-    way_out = before;
-    return returned;
-}
 
 static void
 read_build_id(struct cpprof__elf_file *file)
@@ -118,16 +92,28 @@ cpprof__elf_is_current(const struct cpprof__elf_file *file)
            is.modified.tv_nsec == was->modified.tv_nsec;
 }
 
+/* What is wanted of a file, as one argument for cpprof__without_exit(). */
+struct opening {
+    struct cpprof__elf_file file;
+    const char *build_id;
+    enum cpprof__elf_use use;
+    int fd;
+    bool is_open;
+};
+
 static bool
 open_fd(struct cpprof__elf_file *file, int fd, const char *build_id)
 {
     struct stat info;
+    void *before;
 
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
         return false;
     file->state = state_of(&info);
     elf_version(EV_CURRENT);
+    before = cpprof__stay(); /* nobody else knows of the mapping */
     file->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+    cpprof__stay_end(before);
     if (!is_elf(file->elf))
         return false;
     read_build_id(file);
@@ -366,30 +352,40 @@ cpprof__elf_open_dwarf(struct cpprof__elf_file *file)
         dwarf_new_oom_handler(file->dwarf, cpprof__out_of_memory);
 }
 
+static void
+open_it(void *arg)
+{
+    struct opening *o = arg;
+
+    if (!o->file.path || !open_fd(&o->file, o->fd, o->build_id))
+        return;
+    /* While the descriptor is open: libdw looks up where the file lies, since
+     * split units are searched beside it. */
+    if (o->use == CPPROF__ELF_DWARF)
+        cpprof__elf_open_dwarf(&o->file);
+    o->is_open = elf_cntl(o->file.elf, ELF_C_FDREAD) == 0;
+}
+
 bool
 cpprof__elf_open(struct cpprof__elf_file *file, const char *path,
                  const char *build_id, enum cpprof__elf_use use)
 {
-    struct cpprof__elf_file opened = {.wanted = file->wanted};
-    bool is_open = false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct opening o = {{.wanted = file->wanted}, build_id, use, -1, false};
+    bool returned;
 
-    if (fd < 0)
+    o.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (o.fd < 0)
         return false;
-    opened.path = strdup(path);
-    if (opened.path && open_fd(&opened, fd, build_id)) {
-        /* While the descriptor is open: libdw looks up where the file lies,
-         * since split units are searched beside it. */
-        if (use == CPPROF__ELF_DWARF)
-            cpprof__elf_open_dwarf(&opened);
-        is_open = elf_cntl(opened.elf, ELF_C_FDREAD) == 0;
-    }
-    close(fd);
-    if (is_open)
-        *file = opened;
+    o.file.path = strdup(path);
+    returned = cpprof__without_exit(open_it, &o);
+    close(o.fd);
+    if (o.is_open)
+        *file = o.file;
     else
-        cpprof__elf_close(&opened);
-    return is_open;
+        cpprof__elf_close(&o.file);
+    if (!returned)
+        cpprof__out_of_memory();
+    return o.is_open;
 }
 
 bool

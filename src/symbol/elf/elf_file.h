@@ -82,22 +82,6 @@ cpprof__elf_close(struct cpprof__elf_file *file);
 bool
 cpprof__elf_is_current(const struct cpprof__elf_file *file);
 
-/*
- * libdw ends the process when an allocation of its own fails, unless it is
- * given a handler, which must not return. out_of_memory() is that of every
- * Dwarf that is read: it jumps back to the last without_exit() of the thread.
- */
-void
-cpprof__out_of_memory(void) __attribute__((noreturn));
-
-/*
- * Call function(arg); false when libdw ran out of memory in it, which was then
- * left where it stood: what it was building must be reachable from arg, and a
- * Dwarf that it read is good for dwarf_end() only.
- */
-bool
-cpprof__without_exit(void (*function)(void *arg), void *arg);
-
 /* The section of a name, its header in *header; NULL when there is none or it
  * is empty in this file (SHT_NOBITS, in a file of debug information). */
 Elf_Scn *

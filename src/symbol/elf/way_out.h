@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How libdw and libelf are left when memory runs out. libdw ends the process
+ * when an allocation of its own fails, unless it is given a handler; what it
+ * allocates for its hash tables it does not look at, and goes on with NULL. So
+ * neither of them sees a NULL: their entries for malloc, calloc and realloc are
+ * pointed at functions of ours, which leave them instead.
+ */
+#ifndef SYMBOL_ELF_WAY_OUT_H
+#define SYMBOL_ELF_WAY_OUT_H
+
+#include <stdbool.h>
+
+/* libdw and libelf allocate through this file, which saw to that when it was
+ * loaded, and for as long as the process lives, whoever calls them. False:
+ * their entries could not be written to, and nothing is to be read by them. */
+bool
+cpprof__way_out_is_ready(void);
+
+/*
+ * Call function(arg); false when memory ran out in libdw or libelf, which were
+ * then left where they stood: what the function was building must be reachable
+ * from arg, and a Dwarf that it read is good for dwarf_end() only.
+ */
+bool
+cpprof__without_exit(void (*function)(void *arg), void *arg);
+
+/* Go back to the last without_exit() of the thread. This is also the handler of
+ * every Dwarf that is read. */
+void
+cpprof__out_of_memory(void) __attribute__((noreturn));
+
+/* From stay() to stay_end(), which takes what stay() gave, functions of libelf
+ * see a NULL: those that look at it, and hold what nobody else knows of. */
+void *
+cpprof__stay(void);
+void
+cpprof__stay_end(void *before);
+
+#endif
