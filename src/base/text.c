@@ -36,6 +36,21 @@ cpprof__utf8_next(const char *text, size_t n, uint32_t *rune)
     return length;
 }
 
+void
+cpprof__clean_text(char *text)
+{
+    uint32_t rune;
+    size_t n;
+
+    while (*text) {
+        n = cpprof__utf8_next(text, 4, &rune);
+        if (n && rune >= ' ' && (rune < 0x7f || rune >= 0xa0))
+            text += n;
+        else
+            *text++ = '?';
+    }
+}
+
 /* ------------------------------------------------------------- numbers ---- */
 
 static const char syntax[] = "invalid syntax";

@@ -13,6 +13,11 @@
 size_t
 cpprof__utf8_next(const char *text, size_t n, uint32_t *rune);
 
+/* Put '?' for each byte that a terminal may obey: controls of ASCII, those of
+ * Latin-1 as UTF-8 has them, and all that is not UTF-8. */
+void
+cpprof__clean_text(char *text);
+
 /* The value of a digit of any base up to 36, in either case; 36 for any other
  * character. */
 static inline unsigned

@@ -7,6 +7,7 @@
  */
 #include "cli/messages.h"
 
+#include "base/text.h"
 #include "cli/terminal.h"
 
 #include <pthread.h>
@@ -101,9 +102,7 @@ cpprof__message_text(char *out, size_t size, const char *format, va_list args)
 
     vsnprintf(whole, sizeof whole, format, args);
     cpprof__hide_passwords(whole, out, size);
-    for (; *out; out++)
-        if ((unsigned char)*out < ' ')
-            *out = '?';
+    cpprof__clean_text(out);
 }
 
 /* The latest lines, as many as fit. */

@@ -38,6 +38,30 @@ messages_hide_every_password(void **state)
 }
 
 static void
+expect_text(const char *expected, const char *format, ...)
+{
+    char out[64];
+    va_list args;
+
+    va_start(args, format);
+    cpprof__message_text(out, sizeof out, format, args);
+    va_end(args);
+    assert_string_equal(out, expected);
+}
+
+/* Terminals obey these as they do an escape. */
+static void
+messages_have_no_control_characters(void **state)
+{
+    (void)state;
+    expect_text("a?b?c?d", "%s", "a\nb\033c\177d");
+    expect_text("a?[31mb??]0;c", "%s", "a\x9b[31mb\xc2\x9d]0;c");
+    expect_text("gr\xc3\xbc\xc3\x9f \xe2\x82\xac", "%s",
+                "gr\xc3\xbc\xc3\x9f \xe2\x82\xac");
+    expect_text("x?", "%s", "x\xe2");
+}
+
+static void
 messages_without_passwords_stay(void **state)
 {
     static const char *const texts[] = {
@@ -86,6 +110,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_hide_every_password),
+        cmocka_unit_test(messages_have_no_control_characters),
         cmocka_unit_test(messages_without_passwords_stay),
         cmocka_unit_test(sources_hide_it_whatever_they_are),
         cmocka_unit_test(what_does_not_fit_is_cut),

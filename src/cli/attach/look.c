@@ -6,6 +6,7 @@
  */
 #include "cli/attach/attach.h"
 
+#include "base/text.h"
 #include <cpprof/object.h>
 #include <dirent.h>
 #include <elf.h>
@@ -107,9 +108,7 @@ read_name(pid_t pid, char *name, size_t size)
     cpprof__buffer_free(&text);
     /* It is for a terminal, and may be of somebody who wants to do harm to it.
      */
-    for (; *name; name++)
-        if ((unsigned char)*name < ' ' || *name == 0x7f)
-            *name = '?';
+    cpprof__clean_text(name);
 }
 
 /* A command that is at work has a thread traced for a moment. */
