@@ -121,7 +121,7 @@ cpprof__attach_is_same(const struct cpprof__target *target);
 #define CPPROF__STOPPED       "is stopped; continue it first"
 #define CPPROF__STOPPED_WORDS CPPROF__STOPPED ": kill -CONT %d"
 
-/* By a signal, or all of it by a tracer. */
+/* By a signal, or by a tracer that is not this program. */
 bool
 cpprof__attach_is_stopped(pid_t pid);
 

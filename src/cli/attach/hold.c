@@ -229,9 +229,10 @@ cpprof__hold_take(struct cpprof__held *held, pid_t pid, pid_t tid)
     int status;
 
     *held = (struct cpprof__held){.pid = pid, .tid = tid};
-    if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD))
-        return false;
-    if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+    /* One that did not stop in time is ours still, and will stop for that. */
+    if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)
+            ? errno != EPERM
+            : ptrace(PTRACE_INTERRUPT, tid, 0, 0))
         return false;
     do {
         status = wait_for_stop(tid, STOP_NS);

@@ -393,13 +393,17 @@ bool
 cpprof__attach_is_stopped(pid_t pid)
 {
     struct cpprof__buffer status = {0};
-    char state[16] = "";
+    char state[16] = "", tracer[16] = "";
 
     cpprof__read_proc(&status, "/proc/%d/status", (int)pid);
-    if (status.data)
+    if (status.data) {
         cpprof__status_field((char *)status.data, "State", state, sizeof state);
+        cpprof__status_field((char *)status.data, "TracerPid", tracer,
+                             sizeof tracer);
+    }
     cpprof__buffer_free(&status);
-    return *state == 'T' || *state == 't';
+    return *state == 'T' ||
+           (*state == 't' && strtol(tracer, NULL, 10) != getpid());
 }
 
 bool
