@@ -54,8 +54,9 @@ def refused(name, pid, pattern, before=()):
     status, words = run([cpprof, "doctor", str(pid)], before)
     t.ok("%s: doctor: status 1" % name, status == 1, status, words)
     t.matches("%s: the line says why" % name, pattern, words)
-    status, words = run([cpprof, "record", "-p", str(pid), "-duration", "1"],
-                        before)
+    # CPU time alone may be had from outside: attach_outside.py.
+    status, words = run([cpprof, "record", "-t", "cpu,heap", "-p", str(pid),
+                         "-duration", "1"], before)
     t.same("%s: record -p: status 2" % name, status, 2)
     t.matches("%s: record -p says the same" % name,
               r"^cpprof: [^\n]*" + pattern + r"[^\n]*\n\Z", words)
@@ -256,6 +257,23 @@ def kernels():
                 ["unshare", "-m", "sh", "-c", SHADOW, str(p.pid)])
 
 
+def foreign_proc():
+    """In a pid namespace of its own, with the /proc of this one."""
+    if not IS_ROOT:
+        t.skip("another /proc", "not root")
+        return
+    build(["cc", "-o", "x", "x.c"], PAUSE)
+    with Process(["unshare", "-p", "-f", "--kill-child", "./x"]) as p:
+        with open("/proc/%d/task/%d/children" % (p.pid, p.pid),
+                  encoding="ascii") as f:
+            inner = f.read().split()
+        if not inner:
+            t.skip("another /proc", "no pid namespace")
+            return
+        refused("another /proc", int(inner[0]),
+                "has a /proc that is not of its pid namespace")
+
+
 def main():
     os.environ.pop("LD_PRELOAD", None)
     os.environ.pop("CPPROF", None)
@@ -272,6 +290,7 @@ def main():
         programs()
         rights()
         kernels()
+        foreign_proc()
         os.chdir("/")
     return t.end()
 

@@ -4,12 +4,13 @@
  * it. look.c reads what /proc says and refuses; images.c knows the code that is
  * mapped, stack.c walks a thread's stack, hold.c has ptrace(2), turn.c has one
  * command wait for the other, inject.c puts them together and guest.h is what
- * runs inside.
+ * runs inside. Where that may not be, events.h has its CPU time from outside.
  */
 #ifndef CLI_ATTACH_H
 #define CLI_ATTACH_H
 
 #include "base/buffer.h"
+#include "cli/attach/events.h"
 #include "cli/attach/guest.h"
 
 #include <limits.h>
@@ -29,6 +30,7 @@ struct cpprof__image {
     char *path;      /* as in /proc/PID/maps */
     const uint8_t *data;
     size_t n;
+    size_t n_mapped;       /* with what was put behind the file */
     const uint8_t *frames; /* .eh_frame_hdr in data, or NULL */
     uint64_t delta;
     bool is_copy;               /* data is malloc'ed: the vdso */
@@ -72,6 +74,10 @@ cpprof__image_stand_in(struct cpprof__image *image, pid_t pid,
 void
 cpprof__images_free(struct cpprof__images *images);
 
+/* frames.c: make image->frames, where its file has none. */
+void
+cpprof__image_index_frames(struct cpprof__image *image);
+
 /* The image that has code at an address, or NULL. */
 const struct cpprof__image *
 cpprof__image_find(const struct cpprof__images *images, uint64_t address);
@@ -93,6 +99,8 @@ struct cpprof__target {
     char name[32];
     char library[PATH_MAX]; /* of libcpprof.so as the process sees it */
     bool force;             /* threads with a seccomp filter, too */
+    bool is_visible;        /* its memory may be read, and its code is of this
+                             * processor: whoever refuses it, perf events may do */
     bool is_loaded;         /* it is there already */
     const struct cpprof__image *loaded; /* then its image */
     struct cpprof__buffer auxv; /* of the program that it runs, where it lies */
@@ -112,6 +120,11 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
                     char reason[CPPROF__REASON_BYTES]);
 void
 cpprof__attach_free(struct cpprof__target *target);
+
+/* Of one that was refused: read what is needed to walk its stacks, again when
+ * it has changed. False without memory. */
+bool
+cpprof__attach_read(struct cpprof__target *target);
 
 /* Is it still the program that was looked at? exec() keeps pid and tid. */
 bool
@@ -154,6 +167,19 @@ struct cpprof__safety {
 struct cpprof__safety
 cpprof__stack_is_safe(const struct cpprof__target *target,
                       const struct user_regs_struct *regs, bool is_running);
+
+enum cpprof__stack_end {
+    CPPROF__STACK_WHOLE,
+    CPPROF__STACK_CUT,   /* no more of it was copied, or max frames found */
+    CPPROF__STACK_BROKEN /* no way on */
+};
+
+/* The frames of a copied stack, leaf first, max > 0: each an address within the
+ * instruction that it stands for. */
+size_t
+cpprof__stack_walk(const struct cpprof__target *target,
+                   const struct cpprof__event *event, uint64_t *pcs, size_t max,
+                   enum cpprof__stack_end *end);
 
 /* --------------------------------------------------------- hold.c ----- */
 

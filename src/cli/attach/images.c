@@ -335,7 +335,7 @@ map_file(struct cpprof__image *image, int fd)
         data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data != MAP_FAILED) {
             image->data = data;
-            image->n = (size_t)st.st_size;
+            image->n = image->n_mapped = (size_t)st.st_size;
         }
     }
     close(fd);
@@ -351,7 +351,7 @@ copy_memory(struct cpprof__image *image, pid_t pid,
     image->is_copy = data && cpprof__target_read(pid, map->start, data, n);
     if (image->is_copy) {
         image->data = data;
-        image->n = n;
+        image->n = image->n_mapped = n;
     } else {
         free(data);
     }
@@ -386,6 +386,8 @@ place(struct cpprof__image *image)
                 image->delta = (uint64_t)(uintptr_t)image->data +
                                p[k].p_offset - p[k].p_vaddr - image->bias;
             }
+    if (!image->frames && !image->is_copy)
+        cpprof__image_index_frames(image);
 }
 
 /* Whoever reads symbols maps whole libraries, too: their functions are where
@@ -512,9 +514,9 @@ cpprof__image_stand_in(struct cpprof__image *image, pid_t pid, const char *path)
         is_it = image->has_code = has_code(image);
     }
     if (!is_it && image->data) {
-        munmap((void *)image->data, image->n);
+        munmap((void *)image->data, image->n_mapped);
         image->data = NULL;
-        image->n = 0;
+        image->n = image->n_mapped = 0;
     }
     return is_it;
 }
@@ -530,7 +532,7 @@ cpprof__images_free(struct cpprof__images *images)
         if (image->is_copy)
             free((void *)image->data);
         else if (image->data)
-            munmap((void *)image->data, image->n);
+            munmap((void *)image->data, image->n_mapped);
         free(image->path);
     }
     free(images->at);

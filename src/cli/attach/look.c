@@ -188,14 +188,13 @@ yama_scope(void)
     return scope;
 }
 
-/* May we? The kernel asks the same in ptrace(2): ids, the dumpable flag, yama.
- */
+/* May we read of it? The kernel asks the same in ptrace(2): ids, the dumpable
+ * flag. */
 static bool
 look_at_rights(struct look *look)
 {
     unsigned uid = (unsigned)number(look, "Uid");
     bool may_trace = has_capability(CAP_SYS_PTRACE);
-    long scope = yama_scope();
     const struct passwd *user;
     char path[64];
     int fd;
@@ -205,14 +204,6 @@ look_at_rights(struct look *look)
         return no(look, "belongs to user %u (%s); be that user, or root", uid,
                   user ? user->pw_name : "unknown");
     }
-    if (scope >= 3)
-        return no(look, "yama's ptrace_scope is 3: nobody may attach until "
-                        "the system starts again");
-    if (!may_trace && scope)
-        return no(look,
-                  "yama's ptrace_scope is %ld: only root may attach; allow it "
-                  "with: sudo sysctl kernel.yama.ptrace_scope=0",
-                  scope);
     snprintf(path, sizeof path, "/proc/%d/maps", (int)look->target->pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && (errno == EACCES || errno == EPERM))
@@ -224,11 +215,21 @@ look_at_rights(struct look *look)
     return true;
 }
 
+/* What the kernel forbids who may read, and what may end a process. */
 static bool
 look_at_walls(struct look *look)
 {
+    long scope = yama_scope();
     char value[64];
 
+    if (scope >= 3)
+        return no(look, "yama's ptrace_scope is 3: nobody may attach until "
+                        "the system starts again");
+    if (scope && !has_capability(CAP_SYS_PTRACE))
+        return no(look,
+                  "yama's ptrace_scope is %ld: only root may attach; allow it "
+                  "with: sudo sysctl kernel.yama.ptrace_scope=0",
+                  scope);
     if (number(look, "Seccomp") && !look->force)
         return no(look, "has a seccomp filter, which may kill it for what "
                         "profiling calls; -force tries all the same");
@@ -237,6 +238,35 @@ look_at_walls(struct look *look)
     if (strstr(value, "shstk"))
         return no(look, "has a shadow stack, which is not supported");
     return true;
+}
+
+/* In a pid namespace of its own, but with the /proc of another? Its threads
+ * have other numbers there than they have for themselves. */
+static bool
+look_at_proc(struct look *look)
+{
+    int pid = (int)look->target->pid;
+    char pids[256] = "", path[PATH_MAX];
+    const char *inner;
+    struct stat here, there;
+
+    if (look->status.data)
+        cpprof__status_field((char *)look->status.data, "NSpid", pids,
+                             sizeof pids);
+    inner = strrchr(pids, '\t');
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
+    if (!inner || stat(path, &here))
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/root/proc/%ld/ns/pid", pid,
+             strtol(inner, NULL, 10));
+    if (!stat(path, &there) && there.st_ino == here.st_ino)
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/root/proc/stat", pid);
+    if (access(path, F_OK))
+        return true;
+    return no(look, "has a /proc that is not of its pid namespace, so its "
+                    "threads cannot be found from within; begin it with one "
+                    "of its own (unshare -p -f --mount-proc)");
 }
 
 /* The program's file. */
@@ -264,18 +294,31 @@ look_at_program(struct look *look)
             break;
     if (fd >= 0)
         close(fd);
+    look->target->is_visible = !is_read;
     if (!is_read)
         return true;
     if (e.e_ident[EI_CLASS] == ELFCLASS32)
         return no(look, "is a 32-bit program");
     if (e.e_machine != machine)
         return no(look, "is a program for another processor");
+    look->target->is_visible = true;
     if (!*interpreter)
         return no(look, "is linked statically: there is no loader to load "
                         "libcpprof.so with (link it with libcpprof.a instead)");
     if (!strncmp(basename(interpreter), "ld-musl-", 8))
         return no(look, "is a program for musl libc, which is not supported");
     return true;
+}
+
+bool
+cpprof__attach_read(struct cpprof__target *t)
+{
+    cpprof__images_free(&t->images);
+    t->images = (struct cpprof__images){0};
+    cpprof__read_proc(&t->maps, "/proc/%d/maps", (int)t->pid);
+    return t->maps.data &&
+           cpprof__images_read(&t->images, t->pid, (char *)t->maps.data,
+                               t->maps.n - 1);
 }
 
 /* What is mapped: libc, and perhaps the library. */
@@ -295,10 +338,7 @@ look_at_images(struct look *look)
     size_t i;
 
     cpprof__read_proc(&t->auxv, "/proc/%d/auxv", (int)t->pid);
-    cpprof__read_proc(&t->maps, "/proc/%d/maps", (int)t->pid);
-    if (!t->auxv.data || !t->maps.data ||
-        !cpprof__images_read(&t->images, t->pid, (char *)t->maps.data,
-                             t->maps.n - 1))
+    if (!t->auxv.data || !cpprof__attach_read(t))
         return no(look, "out of memory");
     if (!t->images.libc)
         return no(look, "has not loaded glibc, or its file is gone");
@@ -369,7 +409,9 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
           no(&look, "attaching is not known on this processor yet");
     may = may && look_at_state(&look) && look_at_rights(&look) &&
           look_at_program(&look) && look_at_walls(&look) &&
-          look_at_images(&look) && look_at_library(&look);
+          look_at_proc(&look) && look_at_images(&look);
+    if (may && !look_at_library(&look)) /* another folder is what helps */
+        may = target->is_visible = false;
     cpprof__buffer_free(&look.status);
     if (!may)
         cpprof__attach_free(target);

@@ -35,6 +35,7 @@ struct walk {
     struct cpprof__regs regs;
     uint64_t at; /* of the snapshot */
     size_t n;
+    bool is_copy; /* of a thread that has gone on: there is nothing else */
     uint8_t snapshot[SNAPSHOT_BYTES];
 };
 
@@ -59,8 +60,9 @@ take_snapshot(struct walk *w, uint64_t at)
 static bool
 read_word(struct walk *w, uint64_t at, uint64_t *value)
 {
-    if (at - w->at > w->n - 8 || w->n < 8)
-        return cpprof__target_read(w->target->pid, at, value, sizeof *value);
+    if (w->n < 8 || at - w->at > w->n - 8)
+        return !w->is_copy &&
+               cpprof__target_read(w->target->pid, at, value, sizeof *value);
     memcpy(value, w->snapshot + (at - w->at), sizeof *value);
     return true;
 }
@@ -149,6 +151,30 @@ apply(struct walk *w, const struct cpprof__cfi_row *row,
     return step;
 }
 
+/* Code of the process, in its file; NULL: there are not so many bytes. */
+static const uint8_t *
+code_at(const struct walk *w, uint64_t pc, size_t n)
+{
+    const struct cpprof__image *image =
+        cpprof__image_find(&w->target->images, pc);
+    uint64_t at = image ? pc - image->code + image->code_offset : 0;
+
+    return image && image->code && pc >= image->code && n <= image->n &&
+                   at <= image->n - n
+               ? image->data + at
+               : NULL;
+}
+
+/* Of libc, or of a program that is linked with it or has another. */
+static bool
+is_signal_return(const struct walk *w)
+{
+    const uint8_t *code = code_at(w, w->regs.pc, CPPROF__SIGRETURN_BYTES);
+
+    return code ? cpprof__is_sigreturn(code)
+                : w->regs.pc == w->target->images.sigreturn;
+}
+
 /* From the frame whose code holds pc to its caller. */
 static struct step
 step_on(struct walk *w, uint64_t pc)
@@ -159,11 +185,11 @@ step_on(struct walk *w, uint64_t pc)
     struct cpprof__cfi_row row;
     struct cpprof__fde fde;
 
-    if (w->regs.pc == w->target->images.sigreturn)
+    if (is_signal_return(w))
         return step_signal(w);
     if (!image || !image->frames)
         return (struct step){0};
-    cfi = (struct cpprof__cfi){image->data, image->data + image->n,
+    cfi = (struct cpprof__cfi){image->data, image->data + image->n_mapped,
                                image->frames, NULL};
     if (!cpprof__cfi_find(&cfi, pc + image->delta, &fde) ||
         !cpprof__cfi_run(&fde, pc + image->delta, &row))
@@ -257,6 +283,134 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
         is_inner |= !step.return_at;
     }
     return (struct cpprof__safety){0};
+}
+
+/* ------------------------------------------------------ copied stacks ---- */
+
+/* Does a call end before this address? */
+static bool
+is_return(const struct walk *w, uint64_t address)
+{
+    const uint8_t *code = code_at(w, address - 8, 8);
+
+    return code && cpprof__ends_in_call(code);
+}
+
+/* A function has hardly begun so far behind the address that is called. */
+#define FUNCTION_BYTES 4096
+
+/* Is it where a direct call returns to, of the function that has pc? */
+static bool
+is_return_of(const struct walk *w, uint64_t address, uint64_t pc)
+{
+    const uint8_t *code = code_at(w, address - 5, 5);
+    int32_t distance;
+
+    if (!code || *code != 0xe8)
+        return false;
+    memcpy(&distance, code + 1, sizeof distance);
+    return pc - (address + (uint64_t)(int64_t)distance) < FUNCTION_BYTES;
+}
+
+static struct step
+go_to(struct walk *w, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+    w->regs.pc = pc;
+    w->regs.sp = sp;
+    w->regs.fp = fp;
+    w->regs.known =
+        1u << CPPROF__REG_PC | 1u << CPPROF__REG_SP | 1u << CPPROF__REG_FP;
+    return (struct step){.is_done = true, .return_at = sp - 8};
+}
+
+/*
+ * Where nothing says how: as code of Go and of others that keep frame pointers.
+ * The leaf may have none yet; then its return address is on top, or below the
+ * frame pointer that it has pushed. The outermost frame has 0.
+ */
+static struct step
+step_by_pointer(struct walk *w, bool is_leaf)
+{
+    struct cpprof__regs *r = &w->regs;
+    uint64_t top = 0, second = 0, fp = 0, ra = 0;
+    bool has_fp = r->known >> CPPROF__REG_FP & 1;
+
+    if (is_leaf && read_word(w, r->sp, &top) && is_return_of(w, top, r->pc))
+        return go_to(w, top, r->sp + 8, r->fp);
+    if (is_leaf && read_word(w, r->sp + 8, &second) && top == r->fp &&
+        is_return_of(w, second, r->pc))
+        return go_to(w, second, r->sp + 16, top);
+    if (has_fp && !r->fp && !is_leaf)
+        return (struct step){.is_done = true, .is_root = true};
+    if (has_fp && r->fp >= r->sp && read_word(w, r->fp, &fp) &&
+        read_word(w, r->fp + 8, &ra) && (!fp || fp > r->fp) &&
+        (is_return(w, ra) || (!fp && code_at(w, ra, 1))))
+        return go_to(w, ra, r->fp + 16, fp);
+    if (has_fp && !r->fp && is_leaf && !is_return(w, top))
+        return (struct step){.is_done = true, .is_root = true};
+    return is_leaf && is_return(w, top) ? go_to(w, top, r->sp + 8, r->fp)
+                                        : (struct step){0};
+}
+
+/* The frames above one that returns to this address, as the kernel found them:
+ * they may be on another stack, as those of Go are. */
+static size_t
+go_on_by_chain(const struct walk *w, const struct cpprof__event *event,
+               uint64_t *pcs, size_t max)
+{
+    uint64_t word = 0;
+    size_t i, n = 0;
+
+    for (i = 0; i < event->n_chain; i++) {
+        memcpy(&word, event->chain + i * 8, 8);
+        if (word == w->regs.pc)
+            break;
+    }
+    while (++i < event->n_chain && n < max) {
+        memcpy(&word, event->chain + i * 8, 8);
+        if (!code_at(w, word - 1, 1))
+            break;
+        pcs[n++] = word - 1;
+    }
+    return n;
+}
+
+size_t
+cpprof__stack_walk(const struct cpprof__target *target,
+                   const struct cpprof__event *event, uint64_t *pcs, size_t max,
+                   enum cpprof__stack_end *end)
+{
+    static struct walk w;
+    uint64_t pc = event->regs.pc;
+    struct step step;
+    size_t n = 0, n_more;
+
+    w.target = target;
+    w.regs = event->regs;
+    w.at = event->regs.sp;
+    w.is_copy = true;
+    w.n =
+        event->n_stack < sizeof w.snapshot ? event->n_stack : sizeof w.snapshot;
+    memcpy(w.snapshot, event->stack, w.n);
+    for (;;) {
+        if (n == max) {
+            *end = CPPROF__STACK_CUT;
+            return n;
+        }
+        pcs[n++] = pc;
+        step = step_on(&w, pc);
+        if (!step.is_done)
+            step = step_by_pointer(&w, n == 1);
+        if (!step.is_done || step.is_root)
+            break;
+        pc = step.return_at ? w.regs.pc - 1 : w.regs.pc;
+    }
+    n_more = step.is_done ? 0 : go_on_by_chain(&w, event, pcs + n, max - n);
+    n += n_more;
+    *end = step.is_root || (n_more && n < max)       ? CPPROF__STACK_WHOLE
+           : w.regs.sp - w.at + 16 > w.n || w.n < 16 ? CPPROF__STACK_CUT
+                                                     : CPPROF__STACK_BROKEN;
+    return n;
 }
 
 #endif

@@ -16,6 +16,7 @@
 #include "cli/attach/attach.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
+#include "cli/record/outside.h"
 #include "object/symbolizer.h"
 
 #include <cpprof/object.h>
@@ -37,11 +38,19 @@
 /* Tunable. So long a process may take to put everything back. */
 #define DETACH_NS (15 * CPPROF__NS_PER_S)
 
+/* Tunable. Samples from outside are taken so often: a buffer has room for half
+ * a second at 100 Hz, where the user may have a small one. */
+#define OUTSIDE_S 0.05
+
+#define OUTSIDE_WORDS "CPU only, from outside"
+
 struct process {
     pid_t pid;
     char name[32];
     bool is_refused; /* looked at and left out */
+    bool may_attach; /* looked at; else its CPU time is had from outside */
     bool is_attached;
+    struct cpprof__outside *outside; /* it is sampled from there; or NULL */
 };
 
 struct attached {
@@ -172,6 +181,14 @@ is_beside_first(const struct attached *a, const struct process *p)
     return false;
 }
 
+/* May CPU time be had by perf events, and is nothing else asked for? */
+static bool
+may_be_outside(const struct attached *a, const struct cpprof__target *target)
+{
+    return target->is_visible && a->options->kinds == CPPROF__RECORD_CPU &&
+           !a->options->prints_threads && !cpprof__events_probe(target->pid);
+}
+
 /* Look at one. False after printing why it may not be attached to. */
 static bool
 look(struct attached *a, struct process *p, struct cpprof__target *target)
@@ -179,9 +196,13 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
     char reason[CPPROF__REASON_BYTES];
     long uid = effective_id(p->pid, "Uid");
 
-    if (!cpprof__attach_look(target, p->pid, a->folder->library,
-                             a->folder->seen_library, a->options->force,
-                             reason)) {
+    p->may_attach =
+        cpprof__attach_look(target, p->pid, a->folder->library,
+                            a->folder->seen_library, a->options->force, reason);
+    if (!p->may_attach && may_be_outside(a, target)) {
+        cpprof__cli_warn("%d (%s): " OUTSIDE_WORDS ": it %s", (int)p->pid,
+                         target->name, reason);
+    } else if (!p->may_attach) {
         cpprof__cli_fail("%d%s%s%s: %s", (int)p->pid, *target->name ? " (" : "",
                          target->name, *target->name ? ")" : "", reason);
         return false;
@@ -230,11 +251,38 @@ tell(const struct process *p, const char *what,
 }
 
 static bool
+begin_outside(struct attached *a, struct process *p,
+              const struct cpprof__target *target)
+{
+    int error;
+
+    p->outside = cpprof__outside_begin(target, inner_pid(p->pid), a->options,
+                                       a->folder->path, &error);
+    p->is_attached = p->outside;
+    if (!p->outside)
+        cpprof__cli_fail("%d (%s): no perf events: %s", (int)p->pid, p->name,
+                         strerror(error));
+    return p->is_attached;
+}
+
+static void
+end_outside(struct process *p)
+{
+    if (!cpprof__outside_end(p->outside))
+        cpprof__cli_fail("%d (%s): samples are lost: %s", (int)p->pid, p->name,
+                         strerror(errno));
+    cpprof__outside_free(p->outside);
+    p->outside = NULL;
+}
+
+static bool
 attach(struct attached *a, struct process *p, struct cpprof__target *target)
 {
     struct cpprof__injected how = {0};
     char message[CPPROF__REASON_BYTES];
 
+    if (!p->may_attach)
+        return begin_outside(a, p, target);
     p->is_attached =
         cpprof__inject(target, "cpprof_attach", a->config, message, &how);
     if (p->is_attached)
@@ -322,6 +370,10 @@ detach(struct attached *a, struct process *p)
     struct cpprof__target target;
     char message[CPPROF__REASON_BYTES];
 
+    if (p->outside) {
+        end_outside(p);
+        return;
+    }
     if (!p->is_attached || cpprof__attach_is_over(p->pid) ||
         (!a->options->prints_threads && wait_for_detach(a, p)))
         return;
@@ -431,21 +483,37 @@ is_any_there(const struct attached *a)
     return false;
 }
 
+/* False: none is sampled from outside. */
+static bool
+read_outside(struct attached *a)
+{
+    bool any = false;
+    size_t i;
+
+    for (i = 0; i < a->n; i++)
+        if (a->processes[i].outside) {
+            cpprof__outside_read(a->processes[i].outside);
+            any = true;
+        }
+    return any;
+}
+
 /* Until a signal comes, the time is over, or none of them is there any more.
  */
 static void
 wait_for_end(struct attached *a, const sigset_t *set)
 {
     uint64_t begin = cpprof__now_ns(CLOCK_MONOTONIC);
-    double seconds = a->options->duration_s, left;
+    double seconds = a->options->duration_s, left, pause_s;
     struct timespec time;
 
     for (;;) {
+        pause_s = read_outside(a) ? OUTSIDE_S : 1;
         left =
             seconds - (double)(cpprof__now_ns(CLOCK_MONOTONIC) - begin) * 1e-9;
         if (seconds > 0 && left <= 0)
             return;
-        left = seconds > 0 && left < 1 ? left : 1;
+        left = seconds > 0 && left < pause_s ? left : pause_s;
         time = cpprof__timespec_of((uint64_t)(left * CPPROF__NS_PER_S));
         if (sigtimedwait(set, NULL, &time) > 0)
             return;
@@ -576,6 +644,20 @@ cpprof__record_attached(struct cpprof__record_options *options)
 
 /* ------------------------------------------------------------- doctor ---- */
 
+/* What may be had even so. */
+static void
+say_outside(pid_t pid)
+{
+    int error = cpprof__events_probe(pid);
+
+    if (error)
+        printf("  outside  no CPU time from outside either: "
+               "perf_event_open: %s\n",
+               strerror(error));
+    else
+        printf("  outside  " OUTSIDE_WORDS ": cpprof record -p %d\n", (int)pid);
+}
+
 int
 cpprof__cli_doctor(int argc, char **argv)
 {
@@ -604,6 +686,8 @@ cpprof__cli_doctor(int argc, char **argv)
                              library, false, reason)) {
         printf("%ld%s%s%s: %s\n", pid, *target.name ? " (" : "", target.name,
                *target.name ? ")" : "", reason);
+        if (target.is_visible)
+            say_outside((pid_t)pid);
         return 1;
     }
     printf("%ld (%s): may be attached to: cpprof record -p %ld\n", pid,

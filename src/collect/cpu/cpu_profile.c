@@ -198,16 +198,22 @@ cpprof__cpu_profile_engine(const struct cpprof__spool_head *head,
     uint64_t delivered =
         n_samples ? head->rate_hz * head->n_records / n_samples : 0;
     const char *kernel =
-        head->user_only ? ", time in the kernel shows where user code goes on"
-                        : "";
+        head->notes & CPPROF__SPOOL_KERNEL_LATE
+            ? ", time in the kernel shows where user code goes on"
+        : head->notes & CPPROF__SPOOL_NO_KERNEL
+            ? ", time in the kernel is missing"
+            : "";
+    const char *outside =
+        head->notes & CPPROF__SPOOL_OUTSIDE ? " from outside" : "";
 
     if (n_samples < RATE_MIN_SAMPLES ||
         delivered + delivered / 50 >= head->rate_hz)
-        snprintf(text, n, "%s, %u Hz%s", head->engine, head->rate_hz, kernel);
+        snprintf(text, n, "%s%s, %u Hz%s", head->engine, outside, head->rate_hz,
+                 kernel);
     else
         snprintf(text, n,
-                 "%s, %u Hz asked, %" PRIu64 " Hz delivered and weighed%s",
-                 head->engine, head->rate_hz, delivered, kernel);
+                 "%s%s, %u Hz asked, %" PRIu64 " Hz delivered and weighed%s",
+                 head->engine, outside, head->rate_hz, delivered, kernel);
 }
 
 static void
@@ -226,6 +232,11 @@ add_comments(struct cpprof__cpu_profile *profile,
              head->n_threads, head->n_threads == 1 ? "" : "s",
              (double)head->cpu_ns / 1e9, (double)sampled_ns / 1e9, lost);
     cpprof__builder_add_comment(profile->builder, text);
+    if (head->notes & CPPROF__SPOOL_OUTSIDE)
+        cpprof__builder_add_comment(
+            profile->builder,
+            "cpprof: CPU only, from outside, by copied stacks: the library "
+            "could not be loaded into the process");
 }
 
 enum cpprof_status

@@ -30,6 +30,14 @@ enum cpprof__spool_state {
     CPPROF__SPOOL_ENDED = 2, /* nothing more will be written */
 };
 
+/* What a profile says of its engine: bits of notes. */
+enum cpprof__spool_note {
+    CPPROF__SPOOL_KERNEL_LATE = 1, /* time in the kernel shows as user time
+                                    * after it */
+    CPPROF__SPOOL_NO_KERNEL = 2,   /* it is not there at all */
+    CPPROF__SPOOL_OUTSIDE = 4,     /* stacks were copied by the recorder */
+};
+
 struct cpprof__spool_head {
     char magic[8];
     int32_t pid;
@@ -44,7 +52,7 @@ struct cpprof__spool_head {
     uint64_t cpu_ns;    /* CPU time of the process since the start, at .last */
     uint64_t n_records; /* signals that brought a sample */
     uint32_t n_threads;
-    uint32_t user_only; /* time in the kernel shows as user time after it */
+    uint32_t notes; /* enum cpprof__spool_note */
     char engine[16];
     char name[256];   /* of the executable, without its folder */
     uint64_t scripts; /* number of the script file; 0: none */

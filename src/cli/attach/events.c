@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * perf_event_open(2) on each thread of a process and each processor, with the
+ * CPU clock. Threads that are made later inherit the events; those that were
+ * made between two openings may have both their own and an inherited one, and
+ * then the inherited one is not heard. A processor's events share one buffer.
+ */
+#include "cli/attach/events.h"
+
+#include "arch/atomic.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined __x86_64__ && defined __LP64__
+
+/* Tunables. So much of a stack is copied, of all samples of a processor so much
+ * in a second; a deeper stack is cut. And so large is a processor's buffer,
+ * where the user may have as much: half a second of it at least. */
+#define STACK_MAX       (32u * 1024)
+#define STACK_MIN       (4u * 1024)
+#define STACKS_A_SECOND (8u << 20)
+#define BUFFER_MAX      (4u << 20)
+#define BUFFER_MIN      (64u << 10)
+
+/* A record is shorter than this (its length has 16 bits). */
+#define RECORD_MAX 65536u
+
+/* Numbers of the kernel's asm/perf_regs.h, by those of DWARF, pc the last. */
+static const uint8_t perf_regs[] = {0,  3,  2,  1,  4,  5,  6,  7, 16,
+                                    17, 18, 19, 20, 21, 22, 23, 8};
+#define REGS_MASK 0xff01ffull /* ax to ip, r8 to r15 */
+#define N_REGS    17
+
+_Static_assert(sizeof perf_regs == CPPROF__N_REGS && N_REGS == CPPROF__N_REGS,
+               "all registers of a frame are asked for");
+
+struct one {
+    uint64_t id;
+    pid_t tid;
+    int fd;
+};
+
+struct buffer {
+    struct perf_event_mmap_page *page; /* NULL: the processor has none */
+    size_t n_data;
+    int fd; /* the event whose buffer it is */
+};
+
+struct cpprof__events {
+    pid_t pid;
+    struct perf_event_attr attr;
+    struct one *at; /* by id, which the kernel counts up */
+    size_t n, capacity;
+    struct buffer *buffers; /* of each processor */
+    long n_processors;
+    uint8_t record[RECORD_MAX];
+};
+
+/* ------------------------------------------------------------- opening ---- */
+
+static void
+fill(struct perf_event_attr *attr, uint32_t rate_hz)
+{
+    uint32_t stack = STACKS_A_SECOND / rate_hz & -1024u;
+
+    *attr = (struct perf_event_attr){
+        .size = sizeof *attr,
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .sample_period = 1000000000u / rate_hz,
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_ID |
+                       PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
+                       PERF_SAMPLE_STACK_USER,
+        .exclude_callchain_kernel = 1,
+        .sample_regs_user = REGS_MASK,
+        .sample_stack_user = stack < STACK_MIN   ? STACK_MIN
+                             : stack > STACK_MAX ? STACK_MAX
+                                                 : stack,
+        .inherit = 1,
+        .exclude_hv = 1,
+    };
+}
+
+static int
+open_event(const struct perf_event_attr *attr, pid_t tid, int processor)
+{
+    return (int)syscall(SYS_perf_event_open, attr, tid, processor, -1,
+                        PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Ask for less until it may be had. 0, or an errno. */
+static int
+settle(struct perf_event_attr *attr, pid_t tid)
+{
+    int fd = open_event(attr, tid, -1);
+
+    if (fd < 0 && (errno == EACCES || errno == EPERM)) {
+        attr->exclude_kernel = 1;
+        fd = open_event(attr, tid, -1);
+    }
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+int
+cpprof__events_probe(pid_t pid)
+{
+    struct perf_event_attr attr;
+
+    fill(&attr, 100);
+    return settle(&attr, pid);
+}
+
+static bool
+map_buffer(struct buffer *buffer, int fd)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n;
+    void *p = MAP_FAILED;
+
+    for (n = BUFFER_MAX; p == MAP_FAILED && n >= BUFFER_MIN; n /= 2) {
+        p = mmap(NULL, page + n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        buffer->n_data = n;
+    }
+    if (p == MAP_FAILED)
+        return false;
+    buffer->page = p;
+    buffer->fd = fd;
+    return true;
+}
+
+/* The event of a thread on a processor; 0, or an errno. */
+static int
+add(struct cpprof__events *e, pid_t tid, int processor)
+{
+    struct buffer *buffer = &e->buffers[processor];
+    struct one one = {.tid = tid};
+
+    if (e->n == e->capacity) {
+        size_t capacity = e->capacity * 2 + 64;
+        struct one *more = reallocarray(e->at, capacity, sizeof *more);
+
+        if (!more)
+            return ENOMEM;
+        e->at = more;
+        e->capacity = capacity;
+    }
+    one.fd = open_event(&e->attr, tid, processor);
+    if (one.fd < 0)
+        return errno;
+    if ((buffer->page ? ioctl(one.fd, PERF_EVENT_IOC_SET_OUTPUT, buffer->fd) < 0
+                      : !map_buffer(buffer, one.fd)) ||
+        ioctl(one.fd, PERF_EVENT_IOC_ID, &one.id) < 0) {
+        int error = errno;
+
+        if (buffer->fd != one.fd)
+            close(one.fd);
+        return error;
+    }
+    e->at[e->n++] = one;
+    return 0;
+}
+
+static bool
+has_own(const struct cpprof__events *e, pid_t tid)
+{
+    size_t i;
+
+    for (i = 0; i < e->n; i++)
+        if (e->at[i].tid == tid)
+            return true;
+    return false;
+}
+
+/* All processors; one that is off has no events, a thread may be gone. */
+static int
+add_thread(struct cpprof__events *e, pid_t tid)
+{
+    int i, error = 0;
+
+    for (i = 0; i < e->n_processors && !error; i++) {
+        error = add(e, tid, i);
+        if (error == ENODEV || error == ESRCH)
+            error = 0;
+    }
+    return error;
+}
+
+/* *n_new: threads that had none. */
+static int
+add_threads(struct cpprof__events *e, size_t *n_new)
+{
+    const struct dirent *entry;
+    char path[64];
+    int error = 0;
+    DIR *tasks;
+
+    *n_new = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)e->pid);
+    tasks = opendir(path);
+    if (!tasks)
+        return errno;
+    while (!error && (entry = readdir(tasks))) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (tid <= 0 || has_own(e, tid))
+            continue;
+        error = add_thread(e, tid);
+        ++*n_new;
+    }
+    closedir(tasks);
+    return error;
+}
+
+static void
+allow_many_files(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+struct cpprof__events *
+cpprof__events_open(pid_t pid, uint32_t rate_hz, int *error)
+{
+    struct cpprof__events *e = calloc(1, sizeof *e);
+    size_t n_new, rounds = 0;
+
+    *error = ENOMEM;
+    if (!e)
+        return NULL;
+    e->pid = pid;
+    e->n_processors = sysconf(_SC_NPROCESSORS_CONF);
+    e->buffers = calloc((size_t)e->n_processors, sizeof *e->buffers);
+    fill(&e->attr, rate_hz);
+    allow_many_files();
+    *error = e->buffers ? settle(&e->attr, pid) : ENOMEM;
+    /* Threads that came while others were opened have to be looked for. */
+    do
+        *error = *error ? *error : add_threads(e, &n_new);
+    while (!*error && n_new && ++rounds < 4);
+    if (!*error && !e->n)
+        *error = ESRCH;
+    if (!*error)
+        return e;
+    cpprof__events_close(e);
+    return NULL;
+}
+
+bool
+cpprof__events_are_user_only(const struct cpprof__events *e)
+{
+    return e->attr.exclude_kernel;
+}
+
+void
+cpprof__events_close(struct cpprof__events *e)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), i;
+
+    for (i = 0; i < e->n; i++)
+        close(e->at[i].fd);
+    for (i = 0; e->buffers && i < (size_t)e->n_processors; i++)
+        if (e->buffers[i].page)
+            munmap(e->buffers[i].page, page + e->buffers[i].n_data);
+    free(e->buffers);
+    free(e->at);
+    free(e);
+}
+
+/* ------------------------------------------------------------- reading ---- */
+
+/* Source: perf_event_open(2), "MMAP layout". */
+static uint64_t
+word_at(const uint8_t **at, const uint8_t *end)
+{
+    uint64_t word = 0;
+
+    if (end - *at < 8)
+        return 0;
+    memcpy(&word, *at, 8);
+    *at += 8;
+    return word;
+}
+
+static bool
+is_doubled(const struct cpprof__events *e, uint64_t id, pid_t tid)
+{
+    size_t lo = 0, hi = e->n;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (e->at[mid].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < e->n && e->at[lo].id == id && e->at[lo].tid != tid &&
+           has_own(e, tid);
+}
+
+/* The body of a sample. False: it is not one that counts: a forked child's, or
+ * without registers, as a thread of the kernel has none. */
+static bool
+decode(const struct cpprof__events *e, const uint8_t *at, const uint8_t *end,
+       struct cpprof__event *event)
+{
+    uint64_t by_perf[24] = {0};
+    uint64_t ids = word_at(&at, end), id = word_at(&at, end), n;
+    unsigned i;
+
+    event->tid = (pid_t)(ids >> 32);
+    n = word_at(&at, end);
+    if (n > (uint64_t)(end - at) / 8)
+        return false;
+    event->chain = at;
+    event->n_chain = n;
+    at += n * 8;
+    if ((pid_t)(uint32_t)ids != e->pid || is_doubled(e, id, event->tid) ||
+        word_at(&at, end) != PERF_SAMPLE_REGS_ABI_64)
+        return false;
+    for (i = 0; i < 24; i++)
+        if (REGS_MASK >> i & 1)
+            by_perf[i] = word_at(&at, end);
+    for (i = 0; i < N_REGS; i++)
+        event->regs.r[i] = by_perf[perf_regs[i]];
+    event->regs.known = (1ull << CPPROF__N_REGS) - 1;
+    n = word_at(&at, end);
+    event->stack = at;
+    event->n_stack = 0;
+    if (n && n <= (uint64_t)(end - at)) {
+        at += n;
+        event->n_stack = word_at(&at, end); /* those that could be read */
+        if (event->n_stack > n)
+            event->n_stack = n;
+    }
+    return true;
+}
+
+/* From the buffer, which may begin anew within. */
+static void
+copy(const struct buffer *b, uint64_t from, void *to, size_t n)
+{
+    const uint8_t *data = (const uint8_t *)b->page + b->page->data_offset;
+    size_t at = from & (b->n_data - 1), first = b->n_data - at;
+
+    first = first < n ? first : n;
+    memcpy(to, data + at, first);
+    memcpy((uint8_t *)to + first, data, n - first);
+}
+
+uint64_t
+cpprof__events_read(struct cpprof__events *e,
+                    void (*take)(void *ctx, const struct cpprof__event *event),
+                    void *ctx)
+{
+    uint64_t lost = 0;
+    long i;
+
+    for (i = 0; i < e->n_processors; i++) {
+        struct buffer *b = &e->buffers[i];
+        struct perf_event_header header;
+        struct cpprof__event event;
+        uint64_t head, tail;
+
+        if (!b->page)
+            continue;
+        head = load_acquire(&b->page->data_head);
+        for (tail = b->page->data_tail; tail < head; tail += header.size) {
+            const uint8_t *at = e->record + sizeof header;
+
+            copy(b, tail, &header, sizeof header);
+            if (header.size < sizeof header || header.size > head - tail)
+                break;
+            copy(b, tail, e->record, header.size);
+            if (header.type == PERF_RECORD_SAMPLE &&
+                decode(e, at, e->record + header.size, &event))
+                take(ctx, &event);
+            at += 8;
+            if (header.type == PERF_RECORD_LOST)
+                lost += word_at(&at, e->record + header.size);
+        }
+        store_release(&b->page->data_tail, head);
+    }
+    return lost;
+}
+
+#else
+
+struct cpprof__events *
+cpprof__events_open(pid_t pid, uint32_t rate_hz, int *error)
+{
+    (void)pid;
+    (void)rate_hz;
+    *error = ENOSYS;
+    return NULL;
+}
+
+uint64_t
+cpprof__events_read(struct cpprof__events *events,
+                    void (*take)(void *ctx, const struct cpprof__event *event),
+                    void *ctx)
+{
+    (void)events;
+    (void)take;
+    (void)ctx;
+    return 0;
+}
+
+bool
+cpprof__events_are_user_only(const struct cpprof__events *events)
+{
+    return !events;
+}
+
+int
+cpprof__events_probe(pid_t pid)
+{
+    (void)pid;
+    return ENOSYS;
+}
+
+void
+cpprof__events_close(struct cpprof__events *events)
+{
+    (void)events;
+}
+
+#endif

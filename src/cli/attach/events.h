@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process's CPU time from outside: an interrupt for each period of it, by
+ * perf events, with the registers and the bytes of the stack. Nothing in the
+ * process is touched, and nothing of it is stopped.
+ */
+#ifndef CLI_EVENTS_H
+#define CLI_EVENTS_H
+
+#include "arch/regs.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cpprof__events;
+
+/* One tick. What it points to is there until the next. */
+struct cpprof__event {
+    pid_t tid;
+    struct cpprof__regs regs;
+    const uint8_t *stack; /* the bytes from regs.sp on */
+    size_t n_stack;
+    const uint8_t *chain; /* words: pc, then return addresses that the kernel
+                           * found by frame pointers */
+    size_t n_chain;       /* words */
+};
+
+/* Begin. NULL: error is an errno. */
+struct cpprof__events *
+cpprof__events_open(pid_t pid, uint32_t rate_hz, int *error);
+
+/* Those that have come; each is given to take. Returns how many were lost. */
+uint64_t
+cpprof__events_read(struct cpprof__events *events,
+                    void (*take)(void *ctx, const struct cpprof__event *event),
+                    void *ctx);
+
+/* Time in the kernel may not be sampled by this user, and is missing. */
+bool
+cpprof__events_are_user_only(const struct cpprof__events *events);
+
+/* Could they be opened? 0, or an errno. */
+int
+cpprof__events_probe(pid_t pid);
+
+void
+cpprof__events_close(struct cpprof__events *events);
+
+#endif

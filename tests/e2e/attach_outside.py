@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""CPU time from outside: of processes that the library may not be loaded into,
+by perf events. The stacks have to be whole, what is asked for beside it is
+refused, and nothing in the process may change.
+
+    attach_outside.py CPPROF       TAP
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+import tap
+
+cpprof = os.path.realpath(sys.argv[1])
+t = tap.Tap()
+TRIES = 3
+
+# Two threads; stacks through libc and through a handler of signals.
+BUSY = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile unsigned long n;
+#define LOUD __attribute__((noinline, noclone, noipa))
+LOUD void leaf(void) { for (unsigned i = 0; i < 100000; i++) n += i; }
+LOUD int compare(const void *a, const void *b)
+{
+    leaf();
+    n++;
+    return *(const int *)a - *(const int *)b;
+}
+LOUD void sorts(void)
+{
+    int v[] = {3, 1, 2};
+
+    qsort(v, 3, sizeof *v, compare);
+    n++;
+}
+LOUD void handler(int number) { leaf(); n += (unsigned)number; }
+LOUD void signals(void) { raise(SIGUSR1); n++; }
+LOUD void rounds(void)
+{
+    for (;;) {
+        sorts();
+        signals();
+    }
+}
+void *start(void *x) { rounds(); return x; }
+PREPARE
+int main(void)
+{
+    pthread_t thread;
+
+    signal(SIGUSR1, handler);
+    pthread_create(&thread, NULL, start, NULL);
+    prepare();
+    rounds();
+}
+"""
+NOTHING = "static void prepare(void) {}\n"
+# Dies for what an attach needs.
+KILLS = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+long syscall(long, ...);
+static void prepare(void)
+{
+    struct sock_filter f[] = {
+        {0x20, 0, 0, offsetof(struct seccomp_data, nr)},
+        {0x15, 4, 0, SYS_clone3}, {0x15, 3, 0, SYS_openat},
+        {0x15, 2, 0, SYS_mmap}, {0x15, 1, 0, SYS_mprotect},
+        {0x06, 0, 0, SECCOMP_RET_ALLOW}, {0x06, 0, 0, SECCOMP_RET_KILL_PROCESS}};
+    struct sock_fprog p = {sizeof f / sizeof *f, f};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                SECCOMP_FILTER_FLAG_TSYNC, &p))
+        _exit(3);
+}
+"""
+# Runs a command to which perf events are forbidden.
+DENY = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    struct sock_filter f[] = {
+        {0x20, 0, 0, offsetof(struct seccomp_data, nr)},
+        {0x15, 0, 1, SYS_perf_event_open},
+        {0x06, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+        {0x06, 0, 0, SECCOMP_RET_ALLOW}};
+    struct sock_fprog p = {sizeof f / sizeof *f, f};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+    execv(argv[1], argv + 1);
+    return 127;
+}
+"""
+GO = """package main
+
+import "sort"
+
+type tree struct{ left, right *tree }
+
+var sink int
+
+func grow(depth int) *tree {
+	if depth == 0 {
+		return &tree{}
+	}
+	return &tree{grow(depth - 1), grow(depth - 1)}
+}
+
+func rounds() {
+	for {
+		grow(12)
+		v := make([]int, 5000)
+		for i := range v {
+			v[i] = i * 7919 % 5000
+		}
+		sort.Ints(v)
+		sink += v[0]
+	}
+}
+
+func main() {
+	go rounds()
+	rounds()
+}
+"""
+
+
+def run(words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False,
+                          timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+def compile_c(text, name, *flags):
+    with open(name + ".c", "w", encoding="ascii") as f:
+        f.write(text)
+    return run(["cc", "-O2", "-o", name, name + ".c", "-lpthread",
+                *flags])[0] == 0
+
+
+def compile_go(name):
+    if not shutil.which("go"):
+        return False
+    with open("main.go", "w", encoding="ascii") as f:
+        f.write(GO)
+    return subprocess.run(
+        ["go", "build", "-o", name, "main.go"], check=False,
+        capture_output=True, env=dict(os.environ, CGO_ENABLED="0", GOFLAGS="",
+                                      GO111MODULE="off", HOME=os.getcwd(),
+                                      GOCACHE=os.getcwd() + "/cache")
+    ).returncode == 0
+
+
+def state(pid):
+    """What an attach would add to. Go opens files and makes threads itself."""
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as f:
+        code = sorted(set(line.split()[-1] for line in f
+                          if " r-xp " in line))
+    return (code, len(os.listdir("/proc/%d/fd" % pid)),
+            len(os.listdir("/proc/%d/task" % pid)))
+
+
+def look(path):
+    """Samples, those whose stacks are not whole, and all the text."""
+    n = cut = 0
+    text = run([cpprof, "-traces", "-sample_index=samples", path])[1]
+    for block in re.split(r"^-+\+-+$", text, flags=re.M)[1:]:
+        found = re.match(r"\s+(\d+)\s", block)
+        if found:
+            n += int(found.group(1))
+            # The root of a thread that an older Go made for itself, whose
+            # frame pointer is still its maker's.
+            block = re.sub(r"(runtime\.mstart\n\s+)\[unwind failed\]", r"\1",
+                           block)
+            if "[unwind failed]" in block or "[truncated]" in block:
+                cut += int(found.group(1))
+    return n, cut, text
+
+
+def outside(name, words, frames, reason, same=3):
+    process = subprocess.Popen(words)
+    try:
+        time.sleep(0.3)
+        pid, before = process.pid, state(process.pid)
+        status, said = run([cpprof, "doctor", str(pid)])
+        t.same("%s: doctor: status 1" % name, status, 1)
+        t.matches("%s: doctor says why" % name, reason, said)
+        t.has("%s: doctor says what may be had" % name, said,
+              "CPU only, from outside: cpprof record -p %d" % pid)
+        for i in range(TRIES):
+            status, said = run([cpprof, "record", "-p", str(pid), "-duration",
+                                "%ds" % (2 << 2 * i), "-F", "200", "-o",
+                                "x.pb.gz"])
+            n, cut, text = look("x.pb.gz") if not status else (0, 0, said)
+            found = [f for f in frames if re.search(f, text, re.M | re.S)]
+            if n >= 30 and len(found) == len(frames):
+                break
+        t.same("%s: record: status 0" % name, status, 0)
+        t.matches("%s: a line says so" % name,
+                  r"^cpprof: %d \(.*\): CPU only, from outside: it .*%s"
+                  % (pid, reason), said)
+        t.ok("%s: samples" % name, n >= 30, n, said)
+        t.same("%s: all stacks that are expected" % name, found, frames)
+        t.ok("%s: 99 of 100 stacks are whole" % name, cut * 100 <= n, cut, n,
+             text)
+        said = run([cpprof, "-comments", "x.pb.gz"])[1]
+        t.has("%s: a comment says so" % name, said, "CPU only, from outside")
+        t.has("%s: and by which engine" % name, said, "perf from outside")
+        found = re.search(r"([\d.]+) s of CPU time by the clock, ([\d.]+) s "
+                          "sampled", said)
+        clock, sampled = (float(x) for x in found.groups())
+        t.near("%s: the time of the clock" % name, sampled, clock,
+               0.05 + 0.1 * clock)
+        t.same("%s: it runs" % name, process.poll(), None)
+        after = state(pid)
+        t.same("%s: as it was" % name, after[:same], before[:same])
+        status, said = run([cpprof, "record", "-t", "cpu,heap", "-p", str(pid),
+                            "-duration", "1"])
+        t.ok("%s: no heap profile" % name,
+             status == 2 and "outside" not in said, said)
+        status, said = run([cpprof, "top", "-p", str(pid)])
+        t.ok("%s: top -p" % name, status == 0 and "flat%" in said, said)
+        return pid, process
+    finally:
+        if name != "static":
+            process.kill()
+            process.wait()
+
+
+def refused(pid):
+    """Where perf events are forbidden, too."""
+    if not compile_c(DENY, "deny"):
+        t.skip("perf events are forbidden", "cannot be compiled here")
+        return
+    status, said = run(["./deny", cpprof, "record", "-p", str(pid),
+                        "-duration", "1"])
+    t.ok("forbidden: one line, status 2", status == 2 and
+         said.count("\n") == 1 and "is linked statically" in said, said)
+    status, said = run(["./deny", cpprof, "doctor", str(pid)])
+    t.ok("forbidden: doctor says so", status == 1 and "no CPU time from "
+         "outside either: perf_event_open: Operation not permitted" in said,
+         said)
+
+
+def all_of_them():
+    busy = [r"leaf\n\s+compare\n.*\n\s+sorts\n\s+rounds\n\s+main\n",
+            r"leaf\n\s+handler\n.*\n\s+signals\n\s+rounds\n\s+start\n"]
+
+    if compile_c(BUSY.replace("PREPARE", NOTHING), "static", "-static"):
+        pid, process = outside("static", ["./static"], busy,
+                               "is linked statically")
+        refused(pid)
+        process.kill()
+        process.wait()
+    else:
+        t.skip("static", "cannot be linked here")
+    if compile_c(BUSY.replace("PREPARE", KILLS), "kills"):
+        outside("a filter that kills", ["./kills"], busy,
+                "has a seccomp filter")
+    else:
+        t.skip("a filter that kills", "cannot be compiled here")
+    if compile_go("go_busy"):
+        outside("Go", ["./go_busy"], [r"main\.grow\n.*main\.main\n"],
+                "is linked statically", same=1)
+    else:
+        t.skip("Go", "there is none")
+
+
+def main():
+    os.environ.pop("LD_PRELOAD", None)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        said = run([cpprof, "record", "-e", "perf", "-o", "p.pb.gz", "--", "sh",
+                    "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"])
+        if "(perf" not in said[1]:
+            t.skip("CPU time from outside", "perf events are not allowed here")
+        else:
+            all_of_them()
+        os.chdir("/")
+    return t.end()
+
+
+sys.exit(main())
