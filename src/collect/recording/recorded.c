@@ -303,19 +303,17 @@ cpprof__recorded_tick(void)
 }
 
 /* Remove the file if it is empty and the recorder did not start the process
- * itself. */
+ * itself. This may be on a small stack of the program. */
 static void
-remove_if_empty(const struct cpprof__mirror_head *head)
+remove_if_empty(void)
 {
     const uint32_t *control = cpprof__mirror_plan.control;
-    char path[PATH_MAX + 32];
+    const char *path = cpprof__mirror_file();
     int fd;
 
     if (!control || load_acquire(control + 1) == (uint32_t)getppid())
         return;
-    cpprof__mirror_path(path, cpprof__mirror_plan.directory, head->pid,
-                        head->image);
-    fd = cpprof__spool_open(path);
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && reads_empty(fd))
         unlink(path);
     if (fd >= 0)
@@ -332,7 +330,7 @@ cpprof__recorded_end(bool with_timeout)
     if (!with_timeout)
         cpprof__tables_resolve();
     mark_ended(head);
-    remove_if_empty(head);
+    remove_if_empty();
 }
 
 /* Nobody is to hold on to the recorder's memory. */

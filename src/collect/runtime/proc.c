@@ -7,6 +7,8 @@
  */
 #include "collect/runtime/proc.h"
 
+#include "arch/atomic.h"
+#include "arch/place.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_lock.h"
 
@@ -157,15 +159,37 @@ cpprof__proc_exe(char *path, size_t n)
         path[(size_t)got - tail] = 0;
 }
 
-void
-cpprof__proc_name(char *name, size_t n)
+enum { NAME_UNKNOWN, NAME_COMES, NAME_KNOWN };
+static uint32_t name_state;
+static char exe_name[NAME_MAX + 1] CPPROF__LARGE;
+
+/* Apart: a child of fork is on a program's stack, and knows the name. */
+__attribute__((noinline)) static void
+find_name(char *name, size_t n)
 {
-    char path[4096];
+    char path[PATH_MAX];
     const char *base;
 
     cpprof__proc_exe(path, sizeof path);
     base = strrchr(path, '/');
     snprintf(name, n, "%s", base ? base + 1 : path);
+}
+
+void
+cpprof__proc_name(char *name, size_t n)
+{
+    uint32_t unknown = NAME_UNKNOWN;
+
+    if (load_acquire(&name_state) == NAME_KNOWN) {
+        snprintf(name, n, "%s", exe_name);
+        return;
+    }
+    find_name(name, n);
+    if (*name && strlen(name) < sizeof exe_name &&
+        cas_acq_rel(&name_state, &unknown, (uint32_t)NAME_COMES)) {
+        strcpy(exe_name, name);
+        store_release(&name_state, (uint32_t)NAME_KNOWN);
+    }
 }
 
 /* The text after "\nKEY:" in a status file, or NULL. */

@@ -398,6 +398,12 @@ cpprof__mirror_head(void)
     return known ? (void *)load_acquire(&known->base) : NULL;
 }
 
+const char *
+cpprof__mirror_file(void)
+{
+    return known->path;
+}
+
 void
 cpprof__mirror_stop(void)
 {

@@ -140,6 +140,10 @@ cpprof__mirror_make(void);
 struct cpprof__mirror_head *
 cpprof__mirror_head(void);
 
+/* The path of that file, if there is one. */
+const char *
+cpprof__mirror_file(void);
+
 /* DIRECTORY/PID.IMAGE.tables into path, of PATH_MAX + 32. Safety: AS. */
 void
 cpprof__mirror_path(char *path, const char *directory, int32_t pid,
