@@ -3,7 +3,12 @@
  * stays as it is. */
 #include "host.h"
 
-enum { SIZE = 8192, BELOW = 65536 };
+#ifdef __aarch64__
+enum { SIZE = 16384 }; /* SIGSTKSZ; the kernel keeps 4.7 KB for each signal */
+#else
+enum { SIZE = 8192 };
+#endif
+enum { BELOW = 65536 };
 static unsigned char memory[BELOW + SIZE] __attribute__((aligned(64)));
 
 static void
