@@ -13,6 +13,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/status.h"
+#include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
 
@@ -64,6 +65,9 @@ timer_open(uint64_t period_ns, struct cpprof_error *error)
     int32_t id;
 
     (void)period_ns;
+    if (cpprof__cpu_timers_are_fatal())
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "a timer would end the process (ulimit -R 0)");
     if (create((int32_t)syscall(SYS_gettid), 0, &id))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, errno,
                             "timer_create: %s", strerror(errno));
@@ -90,6 +94,8 @@ int
 cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
                     uint64_t period_ns, int32_t *timer_id)
 {
+    if (cpprof__cpu_timers_are_fatal())
+        return EAGAIN;
     if (create(tid, value, timer_id))
         return errno;
     return set(*timer_id, at_ns, period_ns);
@@ -107,7 +113,7 @@ timer_arm(struct cpprof__thread *t, uint64_t period_ns)
     uint64_t had = load_relaxed(&t->delivered), at_ns;
     int failed;
 
-    if (cpprof__timers_are_many(1))
+    if (cpprof__timers_are_many(1) || cpprof__cpu_timers_are_fatal())
         return EAGAIN;
     if (due > had)
         store_release(&t->missed, due - had);

@@ -29,6 +29,15 @@ static struct place {
 } places[CPPROF__QUESTIONS_MAX] CPPROF__LARGE;
 static uint32_t n_places; /* that may be or have been in use */
 
+bool
+cpprof__cpu_timers_are_fatal(void)
+{
+    uint64_t limit[2]; /* struct rlimit64 */
+
+    return !syscall(SYS_prlimit64, 0, RLIMIT_RTTIME, NULL, limit) &&
+           (!limit[0] || !limit[1]);
+}
+
 /* A timer has a place in the queue of signals as long as it is there; most are
  * left to the program and to libc, as threads/engine_timer.c tells. */
 static uint64_t
@@ -36,7 +45,8 @@ places_max(void)
 {
     uint64_t limit[2]; /* struct rlimit64 */
 
-    if (syscall(SYS_prlimit64, 0, RLIMIT_SIGPENDING, NULL, limit))
+    if (cpprof__cpu_timers_are_fatal() ||
+        syscall(SYS_prlimit64, 0, RLIMIT_SIGPENDING, NULL, limit))
         return 0;
     return limit[0] / 4 < CPPROF__QUESTIONS_MAX ? limit[0] / 4
                                                 : CPPROF__QUESTIONS_MAX;

@@ -11,6 +11,7 @@
 #ifndef COLLECT_SIGNAL_QUESTION_TIMER_H
 #define COLLECT_SIGNAL_QUESTION_TIMER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Questions under way at a time; who asks more is told EAGAIN. */
@@ -29,5 +30,13 @@ cpprof__question_end(uint32_t *place);
 
 void
 cpprof__questions_in_child(void);
+
+/*
+ * Would a timer on a CPU clock end the process? Where a thread has one that
+ * expires the kernel looks at RLIMIT_RTTIME, too: the limit 0 is used up also
+ * by who has no real-time scheduling, and brings SIGXCPU or SIGKILL.
+ */
+bool
+cpprof__cpu_timers_are_fatal(void);
 
 #endif
