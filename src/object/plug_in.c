@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool
@@ -39,32 +40,54 @@ own_file(char file[PATH_MAX])
     return n >= 0;
 }
 
+/* Load a file. `why` is what is wrong with the first one that is there: what is
+ * no file is not opened, because a pipe would be waited for. */
 static void *
-load_beside_us(const char *name)
+load_file(const char *path, struct cpprof_error *why)
 {
-    char path[PATH_MAX + NAME_MAX + 1], file[PATH_MAX];
-    const char *slash;
+    const char *text = NULL;
+    void *plug_in = NULL;
+    struct stat st;
 
-    if (!own_file(file))
+    if (stat(path, &st) != 0)
         return NULL;
-    slash = strrchr(file, '/');
-    if (!slash)
-        return NULL;
-    snprintf(path, sizeof path, "%.*s/%s", (int)(slash - file), file, name);
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (S_ISREG(st.st_mode)) {
+        plug_in = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        text = plug_in ? NULL : dlerror();
+    }
+    if (!plug_in && why->status == CPPROF_OK) {
+        if (text)
+            cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s", text);
+        else
+            cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s: not a file", path);
+    }
+    return plug_in;
 }
 
+/* Beside us, where it was installed, and where the loader looks. */
 static void *
-find_file(const char *name)
+find_file(const char *name, struct cpprof_error *why)
 {
-    void *plug_in = load_beside_us(name);
-    char path[PATH_MAX];
+    char path[PATH_MAX + NAME_MAX + 1], file[PATH_MAX];
+    const char *slash = own_file(file) ? strrchr(file, '/') : NULL;
+    void *plug_in = NULL;
 
-    if (plug_in)
-        return plug_in;
+    snprintf(path, sizeof path, "%.*s/%s", slash ? (int)(slash - file) : 0,
+             file, name);
+    if (slash)
+        plug_in = load_file(path, why);
     snprintf(path, sizeof path, "%s/%s", CPPROF_LIBDIR, name);
-    plug_in = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return plug_in ? plug_in : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!plug_in)
+        plug_in = load_file(path, why);
+    if (!plug_in)
+        plug_in = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!plug_in && why->status == CPPROF_OK) {
+        const char *text = dlerror();
+
+        cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s",
+                     text ? text : "it is not there");
+    }
+    return plug_in;
 }
 
 /*
@@ -89,16 +112,14 @@ cpprof__plug_in_load(const char *name, const char *symbol, uint32_t version,
                      struct cpprof_error *error)
 {
     char file[NAME_MAX];
+    struct cpprof_error why = {0};
     const uint32_t *ops;
-    const char *why;
     void *plug_in;
 
     snprintf(file, sizeof file, "libcpprof-%s.so", name);
-    plug_in = find_file(file);
+    plug_in = find_file(file, &why);
     if (!plug_in) {
-        why = dlerror();
-        cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "%s: %s%s", name,
-                     why ? why : file, why ? "" : " is not there");
+        cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "%s: %s", name, why.text);
         return NULL;
     }
     use_gnutls(plug_in);

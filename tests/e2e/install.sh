@@ -88,4 +88,13 @@ run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
 check "without the plug-in: status 2" same "$status" 2
 check "without the plug-in: a line that names it" \
     grep -q '^cpprof: re2: libcpprof-re2.so: ' err
+mkfifo alone/libcpprof-re2.so
+run env -u LD_LIBRARY_PATH timeout 20 alone/cpprof top -focus='ho.$' hog.pb.gz
+check "a pipe of its name is not waited for" \
+    grep -q '^cpprof: re2: .*alone/libcpprof-re2.so: not a file$' err
+rm alone/libcpprof-re2.so
+echo nonsense >alone/libcpprof-re2.so
+run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
+check "one that is damaged is named" \
+    grep -q '^cpprof: re2: .*alone/libcpprof-re2.so: file too short$' err
 finish
