@@ -81,6 +81,32 @@ def pprof_runs(name, values, files=None, types=None, n=8, **options):
 
 # ---- verdicts ---------------------------------------------------------------
 
+def check_most():
+    """What has nine tenths of the time doubles: 5 % more of a second, or of the
+    whole. The rest is not what did not change."""
+    wrong = []
+    for seed in range(12):
+        rng = random.Random(seed)
+        sides = []
+        for side, hot in (("base", 9), ("head", 18)):
+            sides.append("most_%s%d" % (side, seed))
+            os.makedirs(sides[-1])
+            for i in range(3):
+                rest = rng.gauss(1, 0.002)
+                scale = 100000 * rng.gauss(1, 0.002) / (hot + rest)
+                sim.write_pprof(
+                    "%s/%d.pb" % (sides[-1], i), [("samples", "count")],
+                    [(["main", "run", "hot"], [sim.count(rng, hot * scale)], {})]
+                    + [(["main", "run", "f_%d" % k],
+                        [sim.count(rng, rest * scale / 3)], {})
+                       for k in range(3)], duration_s=10)
+        for per in ("seconds", "total"):
+            status, report = judged("-per=" + per, sides[0], "--", sides[1])
+            if status == 0 or status == 2 and not report["further_runs"]:
+                wrong.append((per, seed, report["summary"]))
+    t.same("what has nine tenths and doubles never passes", wrong, [])
+
+
 def test_verdicts():
     sides = sim.write_sides("slow", 1, 8, 60000, QUIET, {sim.TARGET: 1.05})
     status, report = judged(sides[0], "--", sides[1])
@@ -138,6 +164,7 @@ def test_verdicts():
     status, report = judged(sides[0], "--", sides[1])
     t.ok("twice the time is seen with 3 runs",
          status == 1 and sim.TARGET in failing(report), failing(report))
+    check_most()
     small = {"main;f_%d" % i: 500 for i in range(20)}
     sides = runs("small_base", small, 2), runs(
         "small_head", {**small, "main;f_0": 1000}, 2)
@@ -541,6 +568,19 @@ def check_end(process, number, what, folder):
            (process.returncode, os.listdir(folder), said), (-number, [], ""))
 
 
+def has_ended(pid):
+    """Within ten seconds; a zombie has."""
+    for _ in range(1000):
+        try:
+            with open("/proc/%d/stat" % pid) as file:
+                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
 def test_record():
     command = "exec %s -c 'sum(i * i for i in range(%d))'"
     base = command % (sys.executable, 300000)
@@ -560,10 +600,13 @@ def test_record():
     began = os.path.realpath("began")
     for number in (signal.SIGTERM, signal.SIGINT):
         with gate_in("record%d" % number, "-record=3", "-head=true",
-                     "-base=echo > %s; exec sleep 60" % began) as process:
-            while not os.path.exists(began):
+                     "-base=sleep 60 & echo $! > %s; wait" % began) as process:
+            while not os.path.exists(began) or not os.path.getsize(began):
                 time.sleep(0.01)
             check_end(process, number, "records", "record%d" % number)
+        with open(began) as file:
+            child = int(file.read())
+        t.ok("nor what the command has started", has_ended(child), child)
         os.unlink(began)
     done = gate("-record=3", "-base=" + base, "-head=exit 7")
     t.ok("a command that fails is told in one line",

@@ -15,6 +15,7 @@ cpprof__gate_flame(struct cpprof__gate_model *m, const char *path)
     struct pprof_profile *sides[2] = {NULL, NULL}, *all = NULL;
     struct cpprof_error error = {0};
     struct cpprof_writer writer;
+    bool is_open;
     enum cpprof_status status = CPPROF_OK;
     int i;
 
@@ -33,13 +34,15 @@ cpprof__gate_flame(struct cpprof__gate_model *m, const char *path)
         cpprof_writer_to_fd(STDOUT_FILENO, &writer);
     else if (status == CPPROF_OK)
         status = cpprof__output_file(path, &writer, &error);
+    is_open = status == CPPROF_OK;
     if (status == CPPROF_OK)
         status = pprof_report_write(all, &writer, PPROF_REPORT_FLAMEGRAPH,
                                     &options, &error);
     for (i = 0; i < 2; i++)
         pprof_free(sides[i]);
     pprof_free(all);
-    if (status != CPPROF_OK)
-        cpprof__cli_fail("gate: %s: %s", path, error.text);
+    if (status != CPPROF_OK) /* which names a file that cannot be opened */
+        cpprof__cli_fail("gate: %s%s%s", is_open ? path : "",
+                         is_open ? ": " : "", error.text);
     return status == CPPROF_OK;
 }

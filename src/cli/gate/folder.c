@@ -52,9 +52,9 @@ on_signal(int number)
 {
     if (folder.recorder > 0) {
         folder.came = number;
-        /* A recorder leaves SIGINT to the command, which has it from the
-         * terminal, or has not. */
-        kill(folder.recorder, SIGTERM);
+        /* A recorder leaves SIGINT to the command. What that has started does
+         * not end with it, and is in the same group. */
+        kill(-folder.recorder, SIGTERM);
         return;
     }
     remove_all();
@@ -140,6 +140,10 @@ cpprof__gate_fork(void)
         sigaddset(&kept_back, signals[i]);
     sigprocmask(SIG_BLOCK, &kept_back, &before);
     pid = fork();
+    /* A group of its own, so that all of it can be ended. Whoever is first
+     * makes it. */
+    if (pid >= 0)
+        setpgid(pid, pid);
     for (i = 0; pid == 0 && i < N_SIGNALS; i++)
         sigaction(signals[i], &folder.before[i], NULL);
     folder.recorder = pid > 0 ? pid : 0;

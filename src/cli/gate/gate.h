@@ -274,6 +274,7 @@ struct cpprof__gate_row {
     double growth, low, high; /* parts of the base; HUGE_VAL: appeared */
     double of_whole;          /* growth as a part of the whole's base */
     double share;             /* of the whole, the larger side */
+    double with_machine;      /* growth before the machine was taken out */
     struct cpprof__gate_sides sides;
     double typical; /* variance of a run; see cpprof__gate_welch() */
     struct cpprof__gate_error error;

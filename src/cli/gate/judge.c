@@ -11,9 +11,9 @@
  * 4. The limit is chosen so that of all that is told, a part of alpha is told
  *    wrongly (find_proven()).
  *
- * The error that may be made, alpha, is parted: a half is for functions, a
- * tenth for the whole, a tenth for the choice of step 1. The rest is left,
- * because step 1 looks at the sides once and not again for each split.
+ * The error that may be made, alpha, is parted: seven tenths are for
+ * functions, a tenth for the whole, a tenth for the choice of step 1. The rest
+ * is left, because step 1 looks at the sides once and not again for each split.
  */
 #include "cli/gate/gate.h"
 
@@ -124,6 +124,15 @@ is_tested(const struct judge *j, size_t key, const struct cpprof__gate_sides *s,
            (base < NEARLY_ALL || head < NEARLY_ALL);
 }
 
+/* Growth as it was measured, with a standard error on top. */
+static double
+growth_with_error(const struct cpprof__gate_sides *s)
+{
+    double d = s->mean[1] - s->mean[0] + cpprof__gate_welch(s, 0).se;
+
+    return s->mean[0] > 0 ? d / s->mean[0] : HUGE_VAL;
+}
+
 static struct cpprof__gate_row
 new_row(uint32_t key, const struct cpprof__gate_sides *s)
 {
@@ -132,6 +141,7 @@ new_row(uint32_t key, const struct cpprof__gate_sides *s)
                                      .head = s->mean[1],
                                      .sides = *s,
                                      .share = 1,
+                                     .with_machine = -HUGE_VAL,
                                      .must_be_sure = true,
                                      .because = CPPROF__GATE_NONE,
                                      .node = CPPROF__GATE_NONE};
@@ -141,7 +151,7 @@ static bool
 add_row(struct judge *j, size_t key, const double *values)
 {
     size_t n = j->m->runs.n, i;
-    struct cpprof__gate_sides s;
+    struct cpprof__gate_sides s, as_it_is;
     struct cpprof__gate_row *row;
     double *x, share;
 
@@ -151,6 +161,7 @@ add_row(struct judge *j, size_t key, const double *values)
     for (i = 0; i < n; i++)
         x[i] = values[i] / j->factor[i];
     s = cpprof__gate_sides(x, j->m->n_base, j->m->n_head);
+    as_it_is = cpprof__gate_sides(values, j->m->n_base, j->m->n_head);
     if (!is_tested(j, key, &s, &share))
         return true;
     row = CPPROF__ARRAY_ADD(&j->r->rows);
@@ -159,6 +170,7 @@ add_row(struct judge *j, size_t key, const double *values)
     j->x.n += n;
     *row = new_row((uint32_t)key, &s);
     row->share = share;
+    row->with_machine = growth_with_error(&as_it_is);
     row->must_be_sure = share >= j->m->flags->sure;
     return true;
 }
@@ -242,7 +254,7 @@ decide(const struct judge *j, struct cpprof__gate_row *row, double limit)
     }
     if (row->is_proven && row->high >= most)
         row->verdict = CPPROF__GATE_FAIL;
-    else if (row->high < most)
+    else if (row->high < most && row->with_machine < most)
         row->verdict = CPPROF__GATE_PASS;
     else
         row->verdict = CPPROF__GATE_INCONCLUSIVE;
@@ -414,7 +426,10 @@ judge_all(struct judge *j)
     for (i = 0; i < m->runs.n; i++)
         work += m->runs.at[i].work / (double)m->runs.n;
     j->quantum = m->quantum / work;
-    if (!cpprof__gate_factor(m, j->v, j->factor, &r->is_relative) ||
+    /* Shares of the whole have no speed of the machine in them. */
+    r->has_whole = !m->flags->per || strcmp(m->flags->per, "total") != 0;
+    if ((r->has_whole &&
+         !cpprof__gate_factor(m, j->v, j->factor, &r->is_relative)) ||
         !sum_up(j, j->factor, &j->whole) || !find_rows(j) || !find_typical(j) ||
         cpprof__gate_chance_make(&j->chance, j->x.at, j->typical, r->rows.n,
                                  m->n_base, m->n_head, j->error) != CPPROF_OK)
@@ -422,7 +437,6 @@ judge_all(struct judge *j)
     r->n_tested = r->rows.n;
     r->n_splits = j->chance.n_splits;
     judge_functions(j);
-    r->has_whole = !m->flags->per || strcmp(m->flags->per, "total") != 0;
     return !r->has_whole || judge_whole(j);
 }
 
@@ -432,7 +446,7 @@ cpprof__gate_judge(const struct cpprof__gate_model *m,
                    struct cpprof__gate_result *r, struct cpprof_error *error)
 {
     struct judge j = {
-        .m = m, .v = v, .r = r, .error = error, .alpha = m->flags->alpha / 2};
+        .m = m, .v = v, .r = r, .error = error, .alpha = m->flags->alpha * 0.7};
     size_t i;
     bool ok;
 
