@@ -160,7 +160,7 @@ def test_peer():
              "trim=maybe", "list", "top >", "help a b", "nodefraction=z",
              "granularity=foo", "sort", "10", "mean_cpu", "o", "top nosuch",
              "top (", "peek nosuch", "q"]
-    own = re.compile(r" *(showcolumns|fold_recursion) .*\n|Time: .*\n")
+    own = re.compile(r" *(showcolumns|fold_recursion|tagbase) .*\n|Time: .*\n")
     for name, profile in (("cpu", CPU), ("heap", HEAP)):
         got = script(lines, profile)
         want = script(lines, profile,

@@ -177,7 +177,7 @@ PARAMETERS = [
     ("f", "burn", "-focus"), ("i", "small", "-ignore"), ("h", "spin", "-hide"),
     ("s", "main", "-show"), ("sf", "burn", "-show_from"),
     ("prunefrom", "spin", "-prune_from"), ("tf", "phase", "-tagfocus"),
-    ("ti", "phase=a", "-tagignore"), ("ts", "nosuch", "-tagshow"),
+    ("ti", "phase=a", "-tagignore"), ("tb", "phase=a", "-tagbase"), ("ts", "nosuch", "-tagshow"),
     ("th", "phase", "-taghide"), ("g", "lines", "-granularity"),
     ("g", "filefunctions", "-granularity"), ("si", "samples", "-sample_index"),
     ("si", "0", "-sample_index"), ("n", "2", "-nodecount"),

@@ -9,6 +9,7 @@ With a folder, pictures of what was seen are left there.
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -586,6 +587,10 @@ def test_two_times(b, t, box, folder):
            "e.textContent === 'normalize').click()")
     b.wait("location.search.includes('norm=t')", 5)
     ready(b)
+    tap.same("and the command line prints the same", subprocess.run(
+        shlex.split(text(b, "#words").replace("-flamegraph", "-top")),
+        executable=cpprof, cwd=folder, capture_output=True,
+        check=False).stdout, t.get("/ui/api/report/top?norm=t&" + state))
     tap.less("scaled to each other", abs(boxes(b)["root"]["value"]), 1000)
     b.write("T")
     b.wait("!!document.querySelector('.timeline')", 5)
@@ -595,7 +600,8 @@ def test_two_times(b, t, box, folder):
         [2, False, False])
     d = Server("-diff_base=old", "new", cwd=folder).ready()
     tap.same("a difference is not compared again", d.get(
-        "/ui/api/boxes?" + state), (400, b"this is a difference already\n"))
+        "/ui/api/boxes?" + state), (400, b"this is a difference already, so "
+                                b"-tagbase can subtract nothing\n"))
     d.close()
 
 

@@ -34,6 +34,8 @@ ERRORS = [
     ([], "no command given; see cpprof help"),
     (["tpo", CPU], 'unknown command "tpo"; see cpprof help'),
     (["top"], "no profile source specified"),
+    (["http", ":0"], "no profile source specified"),
+    (["http", "8080"], "no profile source specified"),
     (["-top"], "no profile source specified"),
     (["-top", "nowhere.pb"], "nowhere.pb: No such file or directory"),
     (["-top", "none"], "none: no files in this folder"),

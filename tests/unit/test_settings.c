@@ -61,7 +61,7 @@ table_is_sorted_and_found_by_name(void **state)
         if (i)
             assert_true(strcmp(cpprof__setting(i - 1)->name, s->name) < 0);
     }
-    assert_int_equal(i, 34);
+    assert_int_equal(i, 35);
     assert_null(cpprof__setting_find("inuse_space"));
     assert_null(cpprof__setting_find("base"));
     assert_null(cpprof__setting_find("nosuch"));

@@ -175,6 +175,14 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
          "A profile to subtract; several are added up\n"),
     FLAG(LIST, diff_base, diff_bases, "=FILE", ":files",
          "A profile to subtract; percentages are of its total\n"),
+    {.name = "tagbase",
+     KIND(STRING),
+     AT(tagbase),
+     SHELL,
+     .argument = "=EXPR",
+     .text = "Subtract samples with such labels from those of -tagfocus\n"
+             "So two times, threads or requests of one profile are "
+             "compared.\n" TAGS},
     {.name = "normalize",
      KIND(BOOL),
      AT(normalize),

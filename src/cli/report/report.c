@@ -104,7 +104,6 @@ write_report(struct pprof_profile *p, struct cpprof__report_flags *w,
     } else {
         writer = cpprof__terminal_writer(w->format);
     }
-    w->options.warn = warn;
     if (status == CPPROF_OK && w->picture)
         status = cpprof__draw(p, &w->options, w->picture, writer, error);
     else if (status == CPPROF_OK)
@@ -142,8 +141,9 @@ int
 cpprof__print_report(struct pprof_profile *p, struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
+    struct pprof_profile *difference = NULL;
     bool has_file = w->output && *w->output;
-    enum cpprof_status status;
+    enum cpprof_status status = CPPROF_OK;
 
     cpprof__progress("making the report");
     /* A page of source and instructions is shown in a browser, unless it is
@@ -151,7 +151,14 @@ cpprof__print_report(struct pprof_profile *p, struct cpprof__report_flags *w)
     if (w->format == PPROF_REPORT_WEBLIST && !has_file &&
         (w->interactive || isatty(STDOUT_FILENO)))
         w->viewer = "web";
-    status = w->viewer ? view_report(p, w, &error) : write_report(p, w, &error);
+    w->options.warn = warn;
+    if (w->tagbase && *w->tagbase)
+        status = cpprof__compare_labels(p, w, &difference, &error);
+    p = difference ? difference : p;
+    if (status == CPPROF_OK)
+        status =
+            w->viewer ? view_report(p, w, &error) : write_report(p, w, &error);
+    pprof_free(difference);
     cpprof__progress_end();
     if (status == CPPROF_OK)
         return CPPROF__EXIT_OK;

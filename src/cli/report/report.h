@@ -40,6 +40,7 @@ struct cpprof__report_flags {
     const char *binary;      /* instead of the first mapping's file, or NULL */
     const char *build_id;    /* instead of its build id, or NULL */
     const char *add_comment; /* or NULL */
+    const char *tagbase;     /* labels of the samples to subtract, or NULL */
     struct cpprof__flag_list bases;      /* what to compare with; to be freed */
     bool diff_base;                      /* bases are of -diff_base */
     struct cpprof__flag_list diff_bases; /* as given, until they are bases */
@@ -90,6 +91,25 @@ cpprof__read_sources(struct cpprof__report_flags *flags);
 bool
 cpprof__expand_sources(char *const *sources, int n,
                        struct cpprof__flag_list *all);
+
+/* ---------------------------------------------------- compare.c ------- */
+
+/* Both change p and make *difference, which may be p again and is to be freed
+ * besides. */
+
+/* Of the samples that options.tagfocus keeps, subtract those of flags->tagbase,
+ * and clear the former: it is done. */
+enum cpprof_status
+cpprof__compare_labels(struct pprof_profile *p,
+                       struct cpprof__report_flags *flags,
+                       struct pprof_profile **difference,
+                       struct cpprof_error *error);
+
+/* Make a difference of -diff_base again, with the first side scaled to the
+ * total of the second. */
+enum cpprof_status
+cpprof__normalize(struct pprof_profile *p, struct pprof_profile **difference,
+                  struct cpprof_error *error);
 
 /* -------------------------------------------------- processes.c ------- */
 

@@ -163,7 +163,8 @@ choose_base(struct cpprof__report_flags *w)
     w->diff_base = w->diff_bases.n > 0;
     if (w->bases.n && w->diff_bases.n)
         cpprof__cli_fail("-base and -diff_base flags cannot both be specified");
-    else if (w->normalize && !w->bases.n && !w->diff_bases.n)
+    else if (w->normalize && !w->bases.n && !w->diff_bases.n &&
+             !is_set(w->tagbase))
         cpprof__cli_fail("must have base profile to normalize by");
     else {
         if (w->diff_base)
@@ -215,12 +216,17 @@ is_address(const char *word)
            port[strspn(port, "0123456789")] == 0;
 }
 
-/* `cpprof http`: the address may stand before the sources. */
+/* `cpprof http`: the address may stand before the sources. HOST:PORT alone is a
+ * server that has profiles. */
 static void
 take_address(struct cpprof__report_flags *w)
 {
-    if (!is_set(w->http) && w->n_sources > (w->bases.n == 0) &&
-        is_address(w->sources[0])) {
+    bool is_alone = w->n_sources == 1 && w->bases.n == 0;
+    const char *colon = w->n_sources ? strchr(w->sources[0], ':') : NULL;
+
+    if (!is_set(w->http) && w->n_sources && is_address(w->sources[0]) &&
+        (!is_alone || !colon || colon == w->sources[0] ||
+         strncmp(w->sources[0], "unix:", 5) == 0)) {
         w->http = *w->sources++;
         w->n_sources--;
     }

@@ -28,6 +28,7 @@ static const struct {
     {"prunefrom", "prune_from"},
     {"tf", "tagfocus"},
     {"ti", "tagignore"},
+    {"tb", "tagbase"},
     {"ts", "tagshow"},
     {"th", "taghide"},
     {"tr", "tagroot"},
@@ -113,8 +114,6 @@ take_own(struct cpprof__web_query *q, const char *name, const char *value)
         q->pivot = *value ? value : NULL;
     else if (strcmp(name, "z") == 0)
         q->zoom = *value ? value : NULL;
-    else if (strcmp(name, "tb") == 0)
-        q->base = *value ? value : NULL;
     else if (strcmp(name, "sym") == 0)
         q->symbol = value;
     else if (strcmp(name, "config") == 0)

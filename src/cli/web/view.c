@@ -169,80 +169,6 @@ warn(void *ctx, const char *line)
              line);
 }
 
-#define BASE_LABEL "pprof::base"
-#define OF_BASE    BASE_LABEL "=^true$"
-
-/* Take the samples of some labels out as *base; of the rest those of `focus`,
- * or all that are not of `ignore`, stay. *base is to be freed by nobody: the
- * process ends. */
-static enum cpprof_status
-part(struct pprof_profile *p, const char *of_base, const char *focus,
-     const char *ignore, struct pprof_profile **base,
-     struct cpprof_error *error)
-{
-    enum cpprof_status status = pprof_copy(p, base, error);
-
-    if (status == CPPROF_OK)
-        status = pprof_filter_labels(*base, of_base, NULL, NULL, error);
-    if (status == CPPROF_OK)
-        status = pprof_filter_labels(p, focus, ignore, NULL, error);
-    return status;
-}
-
-static enum cpprof_status
-subtract(struct pprof_profile **p, struct pprof_profile *base, bool normalizes,
-         struct cpprof_error *error)
-{
-    struct pprof_merger *merger = NULL;
-    enum cpprof_status status = CPPROF_OK;
-
-    if (normalizes)
-        status = pprof_normalize(*p, base, error);
-    pprof_scale(base, -1);
-    if (status == CPPROF_OK)
-        status = pprof_merger_new(&merger, error);
-    if (status == CPPROF_OK)
-        status = pprof_merger_add(merger, *p, error);
-    if (status == CPPROF_OK)
-        status = pprof_merger_add(merger, base, error);
-    return status == CPPROF_OK ? pprof_merger_finish(merger, p, error) : status;
-}
-
-/* A difference is made again of its two sides, which -diff_base has labelled,
- * with the first scaled to the total of the second. */
-static enum cpprof_status
-normalize(struct pprof_profile **p, struct cpprof_error *error)
-{
-    struct pprof_profile *base;
-    enum cpprof_status status = part(*p, OF_BASE, NULL, OF_BASE, &base, error);
-
-    if (status != CPPROF_OK)
-        return status;
-    pprof_scale(base, -1);
-    return subtract(p, base, true, error);
-}
-
-/* Samples of some labels are compared with those of others, such as of another
- * time. */
-static enum cpprof_status
-compare(const struct cpprof__web *web, const char *of_base,
-        struct cpprof__report_flags *w, struct pprof_profile **p,
-        struct cpprof_error *error)
-{
-    struct pprof_profile *base;
-    enum cpprof_status status;
-
-    if (web->flags.bases.n)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "this is a difference already");
-    status = part(*p, of_base, w->options.tagfocus, NULL, &base, error);
-    w->options.tagfocus = NULL; /* it is done */
-    if (status == CPPROF_OK)
-        status = pprof_set_label(base, BASE_LABEL, "true", error);
-    return status == CPPROF_OK ? subtract(p, base, w->normalize, error)
-                               : status;
-}
-
 /* Normalize if that is asked for; without a base it means nothing. */
 static enum cpprof_status
 normalize_as_asked(const struct cpprof__web *web,
@@ -252,7 +178,7 @@ normalize_as_asked(const struct cpprof__web *web,
     if (!web->flags.bases.n || w->normalize == web->flags.normalize)
         return CPPROF_OK;
     if (w->normalize && web->flags.diff_base)
-        return normalize(p, error);
+        return cpprof__normalize(*p, p, error);
     return cpprof__fail(error, CPPROF_INVALID, 0,
                         web->flags.normalize
                             ? "start without -normalize to see it without"
@@ -323,8 +249,8 @@ child(const struct cpprof__web_call *call, struct work *work, int fd,
     w->options.ctx = told;
     cpprof__source_set_guard(call->web->is_foreign ? CPPROF__SOURCE_SEARCHED
                                                    : CPPROF__SOURCE_CODE);
-    told->status = work->query.base
-                       ? compare(call->web, work->query.base, w, &p, &error)
+    told->status = w->tagbase && *w->tagbase
+                       ? cpprof__compare_labels(p, w, &p, &error)
                        : normalize_as_asked(call->web, w, &p, &error);
     if (told->status == CPPROF_OK)
         told->status = make_any(p, work, &writer, &error);

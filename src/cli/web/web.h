@@ -85,7 +85,6 @@ struct cpprof__web_query {
     struct cpprof__settings settings;
     char *text; /* the memory of the rest */
     const char *pivot, *zoom, *symbol;
-    const char *base;   /* compare with samples of these labels; or NULL */
     const char *config; /* the name of a saved one */
     double width;       /* pixels; 0: none was given */
     uint64_t max;       /* bytes of a text, or rows of a table; 0: all */

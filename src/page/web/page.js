@@ -34,7 +34,7 @@ function expression() {
 
 const CHIPS = ['f', 'i', 'h', 's', 'sf', 'prunefrom', 'tf', 'tb', 'ti', 'ts',
   'th', 'tr', 'tl'];
-const settingOf = name => state.start.parameters[name] || 'minus tagfocus';
+const settingOf = name => state.start.parameters[name];
 
 function showBar() {
   const views = state.profile.keys.includes(TIME_LABEL) ? VIEWS :
@@ -50,6 +50,8 @@ function showBar() {
     };
     return link;
   }));
+  const current = $('views').querySelector('[aria-current]');
+  if (current) current.scrollIntoView({block: 'nearest', inline: 'nearest'});
   $('chips').replaceChildren(...CHIPS.filter(effective).map(name => {
     const text = settingOf(name) + '=' + shown(effective(name));
     return make('span', {className: 'chip'}, make('span', {title: text}, text),
@@ -59,7 +61,7 @@ function showBar() {
   $('options').replaceChildren(...options());
   $('words').textContent = commandLine();
   $('near').hidden = !['sandwich', 'inverted'].includes(state.view) &&
-    !param('z') && !param('tb');
+    !param('z') && !effective('tb');
   $('type').replaceChildren(...state.profile.types.map(([type, unit], k) =>
     make('option', {value: type, selected: effective('si') ?
       effective('si') === type || effective('si') === String(k) :
@@ -93,7 +95,7 @@ function options() {
       'box (r)'));
     made.push(choice('so', 'order', [['', 'by weight'], ['n', 'by name']]));
   }
-  if (param('tb'))
+  if (effective('tb'))
     made.push(toggle('norm', 'normalize', 'what is compared is scaled to the ' +
       'total of what it is compared with'));
   if (isDiff() && isChart)
@@ -295,7 +297,7 @@ async function showTags(mine) {
 
 async function showTimeline(mine) {
   const data = await ask('times', {tb: null,
-    ...(spanIn(param('tf')) && {tf: null})}, 'view');
+    ...(spanIn(effective('tf')) && {tf: null})}, 'view');
   if (mine !== round) return;
   if (!data.rows.length) {
     put(note('No sample has a time: that is the label ' + TIME_LABEL + '.'));

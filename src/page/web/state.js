@@ -38,7 +38,7 @@ function startValue(name) {
 }
 // The value that counts: of the address, else of the command line.
 const effective = name => state.at.has(name) ? param(name) : startValue(name);
-const isDiff = () => state.start.bases.length > 0 || param('tb') !== '';
+const isDiff = () => state.start.bases.length > 0 || effective('tb') !== '';
 const isOn = name => /^t(rue)?$/.test(effective(name));
 
 let render = () => {};
@@ -61,7 +61,8 @@ function query(more) {
   for (const name of FILTERS)
     if (state.at.has(name)) q.set(name, param(name));
   for (const [name, value] of Object.entries(more || {})) {
-    if (value === null) q.delete(name);
+    if (value === null && startValue(name)) q.set(name, '');
+    else if (value === null) q.delete(name);
     else if (value !== '' && value !== undefined) q.set(name, value);
   }
   return q;
@@ -132,7 +133,7 @@ function commandLine() {
   const start = state.start, values = {...start.settings};
   for (const [name, setting] of Object.entries(start.parameters))
     if (state.at.has(name)) values[setting] = param(name);
-  if (param('tb')) delete values.normalize; // it is of that alone
+  if (!isDiff()) delete values.normalize; // it means nothing
   const format = FORMATS[state.view] || 'top';
   const words = ['cpprof', '-' + format];
   if (SEARCHES.includes(format))

@@ -289,7 +289,8 @@ class Tree {
       'aria-hidden': 'true'}, has ? '\u25b8' : ''),
     hidden ? make('span', {className: 'dim'}, name) : marked(name,
       this.expression));
-    first.style.paddingLeft = 10 + 14 * (level - 1) + 'px';
+    // Names keep some room, however deep they are.
+    first.style.paddingLeft = 'min(' + (14 * level - 4) + 'px, 30vw)';
     const v = hidden || b.value(i), isDiff = b.data.diff && !hidden;
     tr.append(first, make('td', {className: !isDiff ? '' : v > 0 ? 'more' :
       v < 0 ? 'less' : ''}, isDiff ? p.signed(v) : p.number(v)),

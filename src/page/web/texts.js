@@ -191,7 +191,8 @@ async function graphView(on) {
       e.clientHeight / (r.height + 20), 1.4) * 0.98;
     // A large one begins where its root is, large enough to be read.
     scale = Math.max(fits, 0.7);
-    const root = nodes()[0];
+    const top = node => node.getBoundingClientRect().top;
+    const root = nodes().reduce((a, b) => a && top(a) <= top(b) ? a : b, null);
     x = (e.clientWidth - (r.width + 20) * scale) / 2;
     if (scale > fits && root) {
       const b = root.getBoundingClientRect(), all = e.getBoundingClientRect();
@@ -203,7 +204,9 @@ async function graphView(on) {
   };
   const nameOf = node => {
     const a = node.querySelector('[data-title]');
-    return a ? a.dataset.title.replace(/ \([^()]*\)$/, '') : null;
+    // That of the legend has no value.
+    const found = a && /^(.*) \([^()]*\)$/s.exec(a.dataset.title);
+    return found ? found[1] : null;
   };
   const choose = node => {
     if (selected) selected.classList.remove('on');

@@ -49,8 +49,8 @@ class Timeline {
     this.watcher = new ResizeObserver(() => this.draw());
     this.watcher.observe(this.lane);
     this.point(this.lane);
-    this.base = this.columns(param('tb'));
-    const now = this.columns(param('tf'));
+    this.base = this.columns(effective('tb'));
+    const now = this.columns(effective('tf'));
     if (now) [this.from, this.to] = now;
     this.mark.hidden = !now;
     this.place();
@@ -58,8 +58,9 @@ class Timeline {
   // Those that a filter means; null: none.
   columns(filter) {
     const span = spanIn(filter), d = this.data;
-    return span && span.map(t => Math.min(Math.max(Number((t - BigInt(d.from)) /
-      BigInt(d.step)), 0), this.n - 1));
+    const [a, b] = (span || []).map(t => (t - BigInt(d.from)) / BigInt(d.step));
+    return span && span[0] <= span[1] && b >= 0n && a < BigInt(this.n) ?
+      [a, b].map(k => Math.min(Math.max(Number(k), 0), this.n - 1)) : null;
   }
   point(e) {
     let down = false;
@@ -78,7 +79,7 @@ class Timeline {
       if (down) this.set(this.from, column(event));
       else this.say(column(event), column(event));
     });
-    e.addEventListener('pointerup', () => {
+    e.addEventListener('pointerup', event => {
       if (down && this.from !== this.to) this.keep(event.shiftKey);
       down = false;
     });
