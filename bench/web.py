@@ -257,6 +257,64 @@ def drawing(words):
         shutil.rmtree(home, ignore_errors=True)
 
 
+# Steps of somebody who looks at a profile; each ends when the page is still.
+STEPS = [
+    ("enlarge", "view.flame.canvas.focus(); press('ArrowDown', 'ArrowDown', "
+                "'ArrowDown', 'Enter')"),
+    ("all of it", "press('Escape')"),
+    ("search", "search.value = 'util'; search.dispatchEvent(new Event('input'))"),
+    ("clear it", "search.value = ''; search.dispatchEvent(new Event('input'))"),
+    ("filter", "go('flamegraph', {f: 'util'})"),
+    ("top", "go('top', {f: ''})"),
+    ("scroll", "document.querySelectorAll('#main, #main *').forEach(e => "
+               "{ e.scrollTop = 1e6; })"),
+    ("search in top", "search.value = 'a'; "
+                      "search.dispatchEvent(new Event('input'))"),
+    ("tree", "search.value = ''; go('tree', {})"),
+    ("inverted", "go('inverted', {})"),
+    ("flame", "go('flamegraph', {})"),
+]
+# The longest task of the page, in ms. Shorter ones than 50 are not told.
+PAUSES = """window.longest = 0;
+new PerformanceObserver(list => { for (const e of list.getEntries())
+    window.longest = Math.max(window.longest, e.duration);
+}).observe({type: 'longtask', buffered: true});
+const press = (...keys) => keys.forEach(key => document.activeElement
+    .dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true})));"""
+
+
+def pauses(words):
+    """How long each step keeps the page from its next one."""
+    chromium = find_browser()
+    if not chromium:
+        return
+    home = tempfile.mkdtemp()
+    browser = Browser(chromium, home)
+    server = Server(words)
+    still = "window.cpprof && document.getElementById('main')" \
+            ".dataset.state === 'ready'"
+    found = []
+    try:
+        server.get("api/boxes?w=1900")
+        browser.before = PAUSES
+        browser.open(server.url + "flamegraph")
+        browser.wait(still)
+        time.sleep(1)
+        for name, step in STEPS:
+            browser.tell("window.longest = 0; " + step + "; 0")
+            time.sleep(0.1)
+            browser.wait(still)
+            time.sleep(0.5)
+            found.append((browser.tell("window.longest"), name))
+    finally:
+        server.close()
+        browser.close()
+        shutil.rmtree(home, ignore_errors=True)
+    print("  longest tasks of the page, ms: " + ", ".join(
+        "%s %s" % (name, "%.0f" % ms if ms else "< 50") for ms, name in found),
+        flush=True)
+
+
 def enlarged(words):
     """The parameter of the box that is twelve calls deep on the heaviest way."""
     def add(s, a, b):
@@ -311,6 +369,8 @@ def main():
             "view.flame.rects.length > 1")
         if name != "large":
             drawing(ours)
+        pauses(ours)
+        pauses(ours[:-1] + ["-diff_base=" + path, path])
         if os.environ.get("SPEEDSCOPE") and name != "large":
             seconds = speedscope(os.environ["SPEEDSCOPE"], path)
             print("%-20s %8s %8s %8s %8s" % ("speedscope " + name, "", "", "",
