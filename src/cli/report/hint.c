@@ -31,12 +31,13 @@
 
 /* ------------------------------------------------------------- samples ---- */
 
-/* Is it "[IMAGE+0xADDRESS]" or "[IMAGE after SYMBOL]"? */
+/* Is it "[IMAGE+0xADDRESS]", "[IMAGE after SYMBOL]" or "CLASS::virtual#N"? */
 static bool
 is_stand_in(const char *name)
 {
-    return *name == '[' &&
-           (strstr(name, "+0x") != NULL || strstr(name, " after ") != NULL);
+    return strstr(name, "::virtual#") != NULL ||
+           (*name == '[' &&
+            (strstr(name, "+0x") != NULL || strstr(name, " after ") != NULL));
 }
 
 /* The mapping of a leaf whose name stands for a missing one, or PPROF_NONE. */
