@@ -123,7 +123,8 @@ struct cpprof__symbolizer_ops {
                       struct cpprof__frame *frames, size_t max);
 
     /* True when inlined frames of this mapping are known: it has DWARF with
-     * inline information and functions_only is off. */
+     * inline information, no file of it was missing for what was asked for so
+     * far, and functions_only is off. */
     bool (*knows_inlines)(struct cpprof__symbolizer *s, size_t mapping);
 
     /* From here on it is about another process, which has no mappings yet. What

@@ -350,6 +350,7 @@ close_files(struct cpprof__module *module)
                                   .map_start = module->map_start,
                                   .map_limit = module->map_limit,
                                   .has_told = module->has_told,
+                                  .lacks_inlines = module->lacks_inlines,
                                   .takes_all = true};
 
     memcpy(kept.build_id, module->build_id, sizeof kept.build_id);
@@ -686,7 +687,7 @@ set_entry(struct question *q, uint64_t address)
 /* Functions that were inlined, and where functions are declared, are in a file
  * that is not there, or is a package, which libdw does not read. */
 static void
-tell_lost_split(struct question *q, uint64_t address)
+note_lost_split(struct question *q, uint64_t address)
 {
     const struct cpprof__fetcher *fetcher = &q->options->fetcher;
     struct cpprof__module *module = q->module;
@@ -695,7 +696,10 @@ tell_lost_split(struct question *q, uint64_t address)
     char package[PATH_MAX], text[3 * PATH_MAX];
     bool has_package;
 
-    if (!fetcher->warn || module->has_told || !unit || !unit->lost_split)
+    if (!unit || !unit->lost_split)
+        return;
+    module->lacks_inlines = true;
+    if (!fetcher->warn || module->has_told)
         return;
     module->has_told = true;
     snprintf(package, sizeof package, "%s.dwp", module->path);
@@ -724,7 +728,7 @@ answer(void *arg)
             open_whole(q->module, q->options);
         q->n = resolve_address(q, address);
         set_entry(q, address);
-        tell_lost_split(q, address);
+        note_lost_split(q, address);
     }
 }
 
@@ -757,5 +761,6 @@ cpprof__module_knows_inlines(struct cpprof__module *module,
         return false;
     if (!cpprof__without_exit(answer, &q))
         module->is_broken = true;
-    return !module->is_broken && module->units.has_inlines;
+    return !module->is_broken && module->units.has_inlines &&
+           !module->lacks_inlines;
 }

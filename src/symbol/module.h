@@ -31,7 +31,8 @@ struct cpprof__module {
     bool takes_all; /* others are asked for, too */
 
     bool is_opened;
-    bool has_told;  /* that a file of split units is missing */
+    bool has_told;      /* that a file of split units is missing */
+    bool lacks_inlines; /* of an address that was asked for: it is missing */
     bool is_broken; /* memory ran out while reading: good for closing only */
     struct cpprof__elf_file image;
     struct cpprof__elf_file debug;  /* the debug file of image, or alone */

@@ -299,6 +299,17 @@ name_location(struct work *w, struct pprof_location *l)
     l->flags &= ~PPROF_FOLDED;
 }
 
+/* There are lines of the mapping's, but what is inlined is in a file that is
+ * lost. Without lines there is nothing to inline: "yes", as pprof says. */
+static bool
+lacks_inlines(const struct work *w, size_t mapping)
+{
+    return w->sources[mapping].is_open &&
+           w->p->mappings.at[mapping].flags & PPROF_HAS_LINE_NUMBERS &&
+           !w->lookup.ops->knows_inlines(w->lookup.symbolizer,
+                                         w->sources[mapping].number);
+}
+
 static void
 name_locations(struct work *w)
 {
@@ -311,6 +322,8 @@ name_locations(struct work *w)
     for (i = 0; i < p->mappings.n; i++)
         if (w->sources[i].has_stand_ins)
             p->mappings.at[i].flags &= ~HAS_ALL;
+        else if (lacks_inlines(w, i))
+            p->mappings.at[i].flags &= ~PPROF_HAS_INLINE_FRAMES;
 }
 
 /* Whoever gives binaries takes them for what has the names: say so if none of

@@ -135,6 +135,7 @@ check_lost(const char *name, const char *wanted)
     frames_at(&l, "at_hidden", frames);
     check_frame(&frames[0], "hidden", "inline.c", 17, 0);
     assert_string_equal(told, wanted);
+    assert_false(cpprof__symbolizer.knows_inlines(l.symbolizer, l.index));
     unload(&l);
 }
 
