@@ -379,6 +379,15 @@ is_unbound(const struct module *m, const ElfW(Rela) * r, uintptr_t value)
            is_in_segment(m, value, PF_X);
 }
 
+/* Has libc an older function of the same name, which the stub may be for? All
+ * others that it has in two versions are one function. */
+static bool
+has_old_version(unsigned number)
+{
+    return number == CPPROF__NAME_pthread_cond_wait ||
+           number == CPPROF__NAME_pthread_cond_timedwait;
+}
+
 /* What the entry has to become; 0: it stays. */
 static uintptr_t
 wanted_for(const struct module *m, const ElfW(Rela) * r, uintptr_t value,
@@ -395,8 +404,7 @@ wanted_for(const struct module *m, const ElfW(Rela) * r, uintptr_t value,
         return 0;
     if (value == its)
         return our;
-    /* Old versions of waits have the same name, and are other functions. */
-    return theirs[number].module && parts_of[number] != CPPROF__PATCH_WAITS &&
+    return theirs[number].module && !has_old_version(number) &&
                    is_unbound(m, r, value)
                ? our
                : 0;

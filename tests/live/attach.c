@@ -388,6 +388,60 @@ test_waits(unsigned length)
     profile_free(p);
 }
 
+/* pthread_rwlock_wrlock() by a stub, which -fno-plt does without. Nobody has
+ * called it before: the entry is bound by the first call, long after entries
+ * were looked at for the last time. */
+int
+lock_by_stub(pthread_rwlock_t *lock);
+#if defined __x86_64__
+__asm__(".text\n"
+        "lock_by_stub: jmp pthread_rwlock_wrlock@PLT\n");
+#else
+__asm__(".text\n"
+        "lock_by_stub: b pthread_rwlock_wrlock\n");
+#endif
+
+static pthread_rwlock_t late = PTHREAD_RWLOCK_INITIALIZER;
+
+__attribute__((noinline)) static void
+lock_late(unsigned hold_us)
+{
+    lock_by_stub(&late);
+    if (hold_us)
+        pthread_barrier_wait(&barrier);
+    usleep(hold_us);
+    pthread_rwlock_unlock(&late);
+    __asm__ volatile("");
+}
+
+static void *
+run_late(void *unused)
+{
+    lock_late(1000000);
+    return NULL;
+}
+
+/* Once: the entry is bound from then on. */
+static void
+test_late_waits(void)
+{
+    pthread_t holder;
+    struct profile *p;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    begin(to_file("block=1"));
+    sleep(2);
+    pthread_create(&holder, NULL, run_late, NULL);
+    pthread_barrier_wait(&barrier);
+    lock_late(0);
+    pthread_join(holder, NULL);
+    end();
+    p = load_file("block");
+    check_at_least((double)profile_cpu_in(p, "lock_late"), 1.0 * MS,
+                   "a wait by an entry that is bound late is seen");
+    profile_free(p);
+}
+
 /* ---- refusals ---------------------------------------------------------- */
 
 static void
@@ -567,6 +621,7 @@ main(int argc, char **argv)
     test_heap_since_attach();
     test_heap_of_a_library_that_comes();
     check_tries(5, test_waits);
+    test_late_waits();
     test_recorder_is_killed();
     test_cycles(argc > 1 ? (unsigned)atoi(argv[1]) : 100);
     snprintf(command, sizeof command, "rm -r %s", folder);
