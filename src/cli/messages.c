@@ -176,3 +176,20 @@ cpprof__cli_warn(const char *format, ...)
     print_line(format, args);
     va_end(args);
 }
+
+void
+cpprof__cli_warn_once(void *unused, const char *text)
+{
+    static char last[256];
+
+    (void)unused;
+    if (strncmp(text, last, sizeof last - 1) == 0)
+        return;
+    snprintf(last, sizeof last, "%s", text);
+    while (text) {
+        size_t n = strcspn(text, "\n");
+
+        cpprof__cli_warn("%.*s", (int)n, text);
+        text = text[n] ? text + n + 1 : NULL;
+    }
+}

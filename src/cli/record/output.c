@@ -539,20 +539,6 @@ fetch_debug_file(void *ctx, const char *build_id, char *path, size_t n_path)
                                     path, n_path);
 }
 
-/* Once, if it is true of many processes in a row. */
-static void
-warn(void *ctx, const char *text)
-{
-    static char last[256];
-
-    (void)ctx;
-    if (strncmp(text, last, sizeof last - 1) == 0)
-        return;
-    snprintf(last, sizeof last, "%s", text);
-    cpprof__progress_end();
-    cpprof__cli_warn("%s", text);
-}
-
 bool
 cpprof__record_write(struct cpprof__record_options *options,
                      const struct cpprof__record_folder *folder, pid_t command,
@@ -570,7 +556,7 @@ cpprof__record_write(struct cpprof__record_options *options,
         cpprof__cli_fail("record: %s", error.text);
         return false;
     }
-    cpprof__fetcher.warn = warn;
+    cpprof__fetcher.warn = cpprof__cli_warn_once;
     if (cpprof__debuginfod_is_on() && !options->one)
         cpprof__fetcher.debug_file = fetch_debug_file;
     for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)

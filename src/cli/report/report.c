@@ -21,19 +21,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A warning is printed once, even if it is true of many functions in a row. */
-static void
-warn(void *ctx, const char *line)
-{
-    static char last[256];
-
-    (void)ctx;
-    if (strncmp(line, last, sizeof last - 1) == 0)
-        return;
-    snprintf(last, sizeof last, "%s", line);
-    cpprof__cli_warn("%s", line);
-}
-
 static enum cpprof_status
 prepare(struct pprof_profile *p, const struct cpprof__report_flags *w,
         struct cpprof_error *error)
@@ -151,7 +138,7 @@ cpprof__print_report(struct pprof_profile *p, struct cpprof__report_flags *w)
     if (w->format == PPROF_REPORT_WEBLIST && !has_file &&
         (w->interactive || isatty(STDOUT_FILENO)))
         w->viewer = "web";
-    w->options.warn = warn;
+    w->options.warn = cpprof__cli_warn_once;
     if (w->tagbase && *w->tagbase)
         status = cpprof__compare_labels(p, w, &difference, &error);
     p = difference ? difference : p;

@@ -91,31 +91,12 @@ cpprof__parse_symbolize(struct cpprof__symbolize *s, const char *text)
 
 /* ------------------------------------------------------------- names ---- */
 
-/* Print each line of a warning on stderr; once, if it is true of many profiles
- * in a row. */
-static void
-warn(void *ctx, const char *text)
-{
-    static char last[256];
-
-    (void)ctx;
-    if (strncmp(text, last, sizeof last - 1) == 0)
-        return;
-    snprintf(last, sizeof last, "%s", text);
-    while (text) {
-        size_t n = strcspn(text, "\n");
-
-        cpprof__cli_warn("%.*s", (int)n, text);
-        text = text[n] ? text + n + 1 : NULL;
-    }
-}
-
 enum cpprof_status
 cpprof__find_binaries(struct pprof_profile *profile, struct cpprof_error *error)
 {
     struct pprof_symbolize_options options = {
         .size = sizeof options,
-        .warn = warn,
+        .warn = cpprof__cli_warn_once,
     };
 
     return pprof_find_binaries(profile, NULL, &options, error);
@@ -132,7 +113,7 @@ cpprof__symbolize(struct pprof_profile *profile,
         .flags = (s->force ? PPROF_SYMBOLIZE_FORCE : 0) |
                  (s->fast ? PPROF_SYMBOLIZE_FAST : 0) |
                  (s->lines ? PPROF_SYMBOLIZE_LINES : 0),
-        .warn = warn,
+        .warn = cpprof__cli_warn_once,
         .binaries = (const char *const *)s->binaries.at,
         .n_binaries = (size_t)s->binaries.n,
         .fetch = cpprof__debuginfod_is_on() ? cpprof__debuginfod_fetch : NULL,
