@@ -47,9 +47,10 @@ CPPROF_API enum cpprof_status
 cpprof_recording_prepare(const char *directory, struct cpprof_error *error);
 
 /*
- * Read what is in directory now, of files that belong to whom it belongs; after
- * cpprof_recording_stop() this first waits until live processes have stopped,
- * for at most 1.5 s. A directory without any image is fine.
+ * Read what is in directory now. Files that do not belong to the directory's
+ * owner are left out. If this process has called cpprof_recording_stop(), the
+ * call first waits until live processes have stopped, for at most 1.5 s. A
+ * directory without any image is fine.
  *
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM.
  * Owner:   the caller frees *recording with cpprof_recording_free().
@@ -63,9 +64,10 @@ CPPROF_API void
 cpprof_recording_free(struct cpprof_recording *recording);
 
 /*
- * As cpprof_recording_read(), of processes that are gone, while others run; max
- * images and max heaps at most. Who takes them away again and again, with
- * cpprof_recording_remove(), needs room for those that run alone.
+ * Like cpprof_recording_read(), but only of processes that have ended, while
+ * others run; max images and max heaps at most. A caller that removes them again
+ * and again, with cpprof_recording_remove(), needs space for the running
+ * processes only.
  */
 CPPROF_API enum cpprof_status
 cpprof_recording_read_ended(const char *directory, size_t max,
@@ -203,10 +205,9 @@ cpprof_recording_write_waits_to_path(
 
 /*
  * Tell every process that records into directory to stop sampling; they do so
- * within a second. The process that prepared it says so in memory, whatever has
- * become of the directory; another one has to own it.
+ * within a second.
  *
- * Errors:  CPPROF_SYSTEM.
+ * Errors:  CPPROF_INVALID (this process has not prepared the directory).
  * Safety:  MT.
  */
 CPPROF_API enum cpprof_status

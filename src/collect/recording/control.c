@@ -7,9 +7,8 @@
  * needs neither a descriptor nor a right for that.
  *
  * The directory may be given to somebody with fewer rights than ours, who may
- * put any file in the place of this one. Who prepared it therefore writes
- * through its mapping and opens nothing again; others write only where both are
- * their own.
+ * put any file in the place of this one. So the process that prepared it says
+ * "stop" through its mapping, opens nothing again, and is the only one that can.
  */
 #include "collect/recording/control.h"
 
@@ -32,24 +31,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int
-open_control(const char *directory, int flags)
-{
-    char path[PATH_MAX + 16];
-    struct stat st;
-    int fd;
-
-    snprintf(path, sizeof path, "%s/control", directory);
-    fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-    if (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1))
-        return fd;
-    close(fd);
-    errno = EINVAL;
-    return -1;
-}
-
-/* A directory that was prepared here, by its inode, as it may be named
- * otherwise later. Never freed. */
+/* A directory that was prepared here. It is known by its inode, because it may
+ * be moved. Never freed. */
 struct prepared {
     dev_t device;
     ino_t inode;
@@ -78,12 +61,14 @@ remember(const char *directory, uint32_t *words)
 
 /* NULL: it was not prepared here. */
 static uint32_t *
-words_of(const struct stat *directory)
+words_of(const char *directory)
 {
     const struct prepared *p = load_acquire(&prepared);
+    struct stat st;
 
-    while (p &&
-           (p->device != directory->st_dev || p->inode != directory->st_ino))
+    if (stat(directory, &st))
+        return NULL;
+    while (p && (p->device != st.st_dev || p->inode != st.st_ino))
         p = p->next;
     return p ? p->words : NULL;
 }
@@ -127,10 +112,12 @@ cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
     const size_t n = CPPROF__SPOOL_CONTROL_BYTES;
     enum cpprof_status status = CPPROF_OK;
     uint32_t *words = MAP_FAILED;
+    char path[PATH_MAX + 16];
     int fd;
 
     CPPROF__NEED(error, directory);
-    fd = open_control(directory, O_RDWR | O_CREAT | O_EXCL);
+    snprintf(path, sizeof path, "%s/control", directory);
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0 && !posix_fallocate(fd, 0, (off_t)n))
         words = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (words == MAP_FAILED)
@@ -148,37 +135,16 @@ cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
     return status;
 }
 
-static enum cpprof_status
-stop_others(const char *directory, const struct stat *folder,
-            struct cpprof_error *error)
-{
-    const uint32_t stop = 1;
-    struct stat st;
-    bool is_written;
-    int fd = open_control(directory, O_WRONLY);
-
-    if (fd < 0)
-        return fail(directory, error);
-    errno = EPERM;
-    is_written = folder->st_uid == geteuid() && !fstat(fd, &st) &&
-                 st.st_uid == geteuid() &&
-                 pwrite(fd, &stop, sizeof stop, 0) == sizeof stop;
-    close(fd);
-    return is_written ? CPPROF_OK : fail(directory, error);
-}
-
 enum cpprof_status
 cpprof_recording_stop(const char *directory, struct cpprof_error *error)
 {
     uint32_t *words;
-    struct stat st;
 
     CPPROF__NEED(error, directory);
-    if (stat(directory, &st))
-        return fail(directory, error);
-    words = words_of(&st);
+    words = words_of(directory);
     if (!words)
-        return stop_others(directory, &st, error);
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "%s: not prepared by this process", directory);
     store_release(words, 1u);
     return CPPROF_OK;
 }
@@ -186,19 +152,7 @@ cpprof_recording_stop(const char *directory, struct cpprof_error *error)
 bool
 cpprof__control_is_set(const char *directory)
 {
-    const uint32_t *words;
-    uint32_t stop = 0;
-    struct stat st;
-    int fd;
+    const uint32_t *words = words_of(directory);
 
-    words = stat(directory, &st) ? NULL : words_of(&st);
-    if (words)
-        return load_acquire(words) != 0;
-    fd = open_control(directory, O_RDONLY);
-    if (fd < 0)
-        return false;
-    if (read(fd, &stop, sizeof stop) != sizeof stop)
-        stop = 0;
-    close(fd);
-    return stop != 0;
+    return words && load_acquire(words) != 0;
 }

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Was cpprof_recording_stop() called? */
+/* Has this process called cpprof_recording_stop()? */
 bool
 cpprof__control_is_set(const char *directory);
 
