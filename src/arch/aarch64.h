@@ -130,17 +130,6 @@ cpprof__prologue_frame(const uint8_t *code)
     return -1;
 }
 
-/* Does this code enter the kernel? svc #0. */
-#define CPPROF__SYSCALL_BYTES 4
-static inline bool
-cpprof__is_syscall(const uint8_t *code)
-{
-    uint32_t insn;
-
-    __builtin_memcpy(&insn, code, sizeof insn);
-    return insn == 0xd4000001;
-}
-
 /*
  * A return address as the program counter it stands for: without its pointer
  * authentication code. xpaclri is a hint: nothing on a machine without PAC.

@@ -18,8 +18,6 @@
  *   cpprof__regs_here(regs)           the caller's own registers
  *   cpprof__syscall(n, a, b, c, d, e, f)
  *   cpprof__has_thread_pointer_insn(hwcap2), cpprof__thread_pointer(has_insn)
- *   CPPROF__SYSCALL_BYTES             length of what enters the kernel
- *   cpprof__is_syscall(code)
  *   CPPROF__PROLOGUE_BYTES            enough of a function's first bytes
  *   cpprof__prologue_frame(code)      from sp to fp after those, or < 0
  *   cpprof__strip_return_address(ra)

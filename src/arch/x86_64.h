@@ -135,14 +135,6 @@ cpprof__thread_pointer(bool has_insn)
     return pointer;
 }
 
-/* Is this the instruction that enters the kernel? syscall: 0f 05. */
-#define CPPROF__SYSCALL_BYTES 2
-static inline bool
-cpprof__is_syscall(const uint8_t *code)
-{
-    return code[0] == 0x0f && code[1] == 0x05;
-}
-
 /* A return address as the program counter it stands for. */
 static inline uintptr_t
 cpprof__strip_return_address(uintptr_t ra)

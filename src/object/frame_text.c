@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-size_t
-cpprof__name_without_parameters(const char *name)
+/* The length of a function's name without its parameter list: readers take the
+ * text in the last parentheses for values. */
+static size_t
+name_without_parameters(const char *name)
 {
     size_t n = strlen(name), i = n;
     int depth = 0;
@@ -52,7 +54,7 @@ cpprof__frame_print(struct cpprof__buffer *out,
                     const struct cpprof__frame *frame, uint64_t pc)
 {
     cpprof__buffer_append(out, frame->name,
-                          cpprof__name_without_parameters(frame->name));
+                          name_without_parameters(frame->name));
     put(out, "(...)\n");
     put_location(out, frame, pc);
 }
@@ -71,7 +73,7 @@ cpprof__frame_print_creator(struct cpprof__buffer *out,
     put(out, CPPROF__CREATED_BY);
     if (frame)
         cpprof__buffer_append(out, frame->name,
-                              cpprof__name_without_parameters(frame->name));
+                              name_without_parameters(frame->name));
     else
         cpprof__buffer_printf(out, "0x%" PRIx64, pc);
     put(out, "\n");

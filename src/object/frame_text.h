@@ -22,11 +22,6 @@
     "?(0x"
 #define CPPROF__CREATED_BY "created by "
 
-/* The length of a function's name without its parameter list: readers take the
- * text in the last parentheses for values. */
-size_t
-cpprof__name_without_parameters(const char *name);
-
 /* The two lines of a frame, or those of an address without a name. */
 void
 cpprof__frame_print(struct cpprof__buffer *out,

@@ -221,9 +221,7 @@ make(struct made *m)
     m->blocks[3] = zeroed(cpprof__store_bytes());
     cpprof__tree_make(&m->tables.tree, m->blocks[1], m->blocks[2]);
     assert_true(cpprof__store_make(&m->tables.store, m->blocks[3]));
-    memcpy(m->blocks[0], "cpprofH1", 8);
-    assert_true(
-        cpprof__heap_open(&m->heap, m->blocks[0], cpprof__heap_bytes()));
+    cpprof__heap_lay_out(&m->heap, m->blocks[0]);
     m->heap.head->rate = 524288;
     m->heap.head->n_buckets = 1;
     m->heap.head->n_blocks = 1;

@@ -193,15 +193,13 @@ threads_that_add_the_same_stacks_get_the_same_numbers(void **state)
 static void
 reading_bytes_of_any_kind_ends(void **state)
 {
-    size_t n = cpprof__tree_bytes();
     struct cpprof__tree_node nodes[16];
     struct cpprof__tree made, tree;
     uint32_t i;
 
     (void)state;
     make(&made);
-    assert_true(cpprof__tree_open(&tree, made.head, n));
-    assert_false(cpprof__tree_open(&tree, made.head, n - 1));
+    tree = (struct cpprof__tree){.head = made.head, .nodes = made.nodes};
     made.head->n_nodes = UINT32_MAX;
     assert_int_equal(cpprof__tree_n_nodes(&tree), CPPROF__TREE_NODES);
     for (i = 0; i < 1000; i++)
@@ -212,8 +210,6 @@ reading_bytes_of_any_kind_ends(void **state)
     assert_int_equal(cpprof__tree_stack(&tree, UINT32_MAX, nodes, 16), 0);
     for (i = 0; i < 1000; i++)
         assert_in_range(cpprof__tree_stack(&tree, i, nodes, 16), 0, 16);
-    made.head->magic[0] = 'x';
-    assert_false(cpprof__tree_open(&tree, made.head, n));
     unmake(&made);
 }
 

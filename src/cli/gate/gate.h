@@ -146,12 +146,6 @@ cpprof__gate_package(const char *name, const char *source, const char *mapping,
 bool
 cpprof__gate_read(struct cpprof__gate_model *model);
 
-/* What was done in a run, as -per says. False after printing why that is not
- * known. */
-bool
-cpprof__gate_work(const struct pprof_profile *profile, const char *per,
-                  const char *name, double *work);
-
 /* ------------------------------------------------------- match.c ------- */
 
 /* Find functions that only one side has: renamed ones count as one; others as
@@ -176,10 +170,6 @@ cpprof__gate_count(struct cpprof__gate_model *model,
                    struct cpprof_error *error);
 void
 cpprof__gate_values_free(struct cpprof__gate_values *values);
-
-/* The node that a node counts as, when keys are folded. */
-uint32_t
-cpprof__gate_unfolded(const struct cpprof__gate_model *model, uint32_t node);
 
 /* ------------------------------------------------- statistics.c ------- */
 

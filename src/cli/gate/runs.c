@@ -131,9 +131,11 @@ find_work(const struct pprof_profile *p, const char *per, const char *name,
     return false;
 }
 
-bool
-cpprof__gate_work(const struct pprof_profile *p, const char *per,
-                  const char *name, double *work)
+/* What was done in a run, as -per says. False after printing why that is not
+ * known. */
+static bool
+read_work(const struct pprof_profile *p, const char *per, const char *name,
+          double *work)
 {
     struct pprof_info info = {.size = sizeof info};
 
@@ -209,7 +211,7 @@ add(struct cpprof__gate_model *m, struct pprof_profile *p, const char *name,
     double work;
 
     /* -per may ask for what filters would drop. */
-    if (!cpprof__gate_work(p, m->flags->per, name, &work))
+    if (!read_work(p, m->flags->per, name, &work))
         return FAILED;
     status = filter(p, &m->flags->report.options, &error);
     if (status == CPPROF_OK)

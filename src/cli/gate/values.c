@@ -10,8 +10,9 @@
 
 #include <stdlib.h>
 
-uint32_t
-cpprof__gate_unfolded(const struct cpprof__gate_model *m, uint32_t node)
+/* The node that a node counts as, when keys are folded. */
+static uint32_t
+unfolded(const struct cpprof__gate_model *m, uint32_t node)
 {
     uint32_t at = node;
 
@@ -40,7 +41,7 @@ count_entry(struct counter *c, const struct cpprof__gate_entry *e, size_t run,
             double by)
 {
     const struct cpprof__gate_model *m = c->m;
-    uint32_t node = cpprof__gate_unfolded(m, e->node), k;
+    uint32_t node = unfolded(m, e->node), k;
     double value = e->value * by;
 
     c->stamp++;

@@ -214,7 +214,6 @@ struct cpprof__pgo_tree {
     struct cpprof__table nodes;   /* of struct cpprof__pgo_node */
     struct cpprof__table lines;   /* of struct cpprof__pgo_line */
     struct cpprof__table targets; /* the same */
-    size_t n_without_code; /* routines that were read without instructions */
 };
 
 enum cpprof_status

@@ -466,15 +466,11 @@ cpprof__pgo_tree_make(struct cpprof__pgo_tree *tree,
         const struct cpprof__pgo_routine *r = &counts->routines.at[i];
         struct cpprof_error why = {0};
 
-        if (w->is_twin[i])
+        if (w->is_twin[i] || !counts->builds.at[r->build].code)
             continue;
-        if (!counts->builds.at[r->build].code)
-            tree->n_without_code++;
-        else if (cpprof__pgo_code_read(&w->code, &w->listing, counts, i, &why))
+        if (cpprof__pgo_code_read(&w->code, &w->listing, counts, i, &why))
             add_routine(w, r);
-        else if (why.status == CPPROF_BAD_DATA)
-            tree->n_without_code++;
-        else
+        else if (why.status != CPPROF_BAD_DATA)
             status = cpprof__fail(error, why.status, 0, "%s", why.text);
     }
     if (status == CPPROF_OK && (w->failed || !scale_targets(tree, counts)))

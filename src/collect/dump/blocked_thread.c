@@ -24,6 +24,7 @@
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/tables/label_numbers.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/threads/tasks.h"
@@ -200,7 +201,7 @@ walk(int32_t tid, const struct cpprof__task_call *call, uint32_t depth,
     n = cpprof__drop_hooks(scratch.pcs, n, scratch.leaf, &scratch.has_hook);
     if (interp)
         interp->merge_blocked(tid, scratch.pcs, &n, CPPROF__MAX_DEPTH, end);
-    return cpprof__dump_end_stack(scratch.pcs, n, *end);
+    return cpprof__mark_end(scratch.pcs, n, *end);
 }
 
 static bool
@@ -314,7 +315,6 @@ read_stack(enum cpprof__dump_user user,
         return false;
     out->answer.stack =
         cpprof__tree_add(load_acquire(&cpprof__dump_tree), scratch.pcs, n);
-    out->answer.waited = true;
     return true;
 }
 

@@ -21,7 +21,7 @@
 #include "collect/threads/thread_creation.h"
 
 struct cpprof__blocked_thread {
-    struct cpprof__dump_answer answer; /* waited */
+    struct cpprof__dump_answer answer;
     struct cpprof__dump_wait wait;
     uint64_t cpu_ns; /* its clock */
     bool is_stuck;   /* it cannot be interrupted, or is stopped */

@@ -64,8 +64,9 @@ done_with(struct cpprof__symbolizer *s)
 }
 
 const struct cpprof__symbolizer_ops *
-cpprof__kept_symbolizer_over(const struct cpprof__symbolizer_ops *inner)
+cpprof__kept_symbolizer_load(void)
 {
+    const struct cpprof__symbolizer_ops *inner = cpprof__symbolizer_load();
     static struct cpprof__symbolizer_ops ops;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -80,12 +81,6 @@ cpprof__kept_symbolizer_over(const struct cpprof__symbolizer_ops *inner)
     }
     pthread_mutex_unlock(&lock);
     return &ops;
-}
-
-const struct cpprof__symbolizer_ops *
-cpprof__kept_symbolizer_load(void)
-{
-    return cpprof__kept_symbolizer_over(cpprof__symbolizer_load());
 }
 
 void

@@ -15,10 +15,6 @@
 const struct cpprof__symbolizer_ops *
 cpprof__kept_symbolizer_load(void);
 
-/* The same with another inner symbolizer: for tests. */
-const struct cpprof__symbolizer_ops *
-cpprof__kept_symbolizer_over(const struct cpprof__symbolizer_ops *inner);
-
 /* Keep it no longer, unless a profile uses it. Safety: MT. */
 void
 cpprof__kept_symbolizer_free(void);

@@ -67,7 +67,6 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
     cpprof__recycle_add(cpprof__buckets_recycle);
     store_relaxed(&heap->head->rate, load_relaxed(&heap_rate));
     store_relaxed(&heap->head->begun_ns, load_relaxed(&begun_ns));
-    __builtin_memcpy(heap->head->magic, CPPROF__HEAP_MAGIC, 8);
     store_release(&is_made, 1);
     store_release(&cpprof__heap_floor, (int64_t)STEP);
 }

@@ -42,17 +42,6 @@ cpprof__heap_lay_out(struct cpprof__heap *heap, void *block)
     heap->buckets = (void *)((char *)block + HEAD_BYTES + BLOCKS_BYTES);
 }
 
-bool
-cpprof__heap_open(struct cpprof__heap *heap, void *block, size_t n)
-{
-    if (n < cpprof__heap_bytes() ||
-        __builtin_memcmp(block, CPPROF__HEAP_MAGIC, 8) != 0)
-        return false;
-    __builtin_memset(heap, 0, sizeof *heap);
-    cpprof__heap_lay_out(heap, block);
-    return true;
-}
-
 static uint32_t
 at_most(uint32_t n, uint32_t max)
 {

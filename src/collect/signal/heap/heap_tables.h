@@ -18,8 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__HEAP_MAGIC "cpprofH1"
-
 /* Bounds: live sampled blocks (128 MiB of addresses, touched as needed), and
  * buckets. What finds no room is counted as lost, and the weight of it is said
  * in the profile. */
@@ -75,7 +73,6 @@ struct cpprof__heap_peak {
 /* The head of the block that holds all of it; without pointers, so that
  * another process can read a copy of it. */
 struct cpprof__heap_head {
-    char magic[8];
     int64_t rate;
     uint64_t n_rates;    /* changes of the rate while something was sampled */
     uint32_t n_blocks;   /* entries ever in use; entry 0 never is */
@@ -115,14 +112,10 @@ extern uint32_t cpprof__wants_labels;
 size_t
 cpprof__heap_bytes(void);
 
-/* Set the pointers to the parts of a block. */
+/* Set the pointers to the parts of a block. If another process made it, only
+ * what is declared here may be used with it. */
 void
 cpprof__heap_lay_out(struct cpprof__heap *heap, void *block);
-
-/* The same for a block of n bytes that was made elsewhere; false: it is none.
- * Only what is declared here may be used with it. */
-bool
-cpprof__heap_open(struct cpprof__heap *heap, void *block, size_t n);
 
 /* Numbers below these may be in use, from 1 on. */
 uint32_t

@@ -23,6 +23,7 @@
 #include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/unwind/unwind.h"
 
@@ -235,10 +236,7 @@ finish(struct cpprof__heap_stack *stack, size_t first)
         stack->n = CPPROF__HEAP_DEPTH;
         stack->end = CPPROF__UNWIND_DEPTH;
     }
-    if (stack->end == CPPROF__UNWIND_DEPTH)
-        stack->pcs[first + stack->n++] = CPPROF__FRAME_TRUNCATED;
-    else if (stack->end == CPPROF__UNWIND_BROKEN)
-        stack->pcs[first + stack->n++] = CPPROF__FRAME_BROKEN;
+    stack->n = cpprof__mark_end(stack->pcs + first, stack->n, stack->end);
     return first;
 }
 

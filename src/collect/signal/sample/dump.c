@@ -22,31 +22,26 @@
 #include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/label_numbers.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/signal/waits/waits.h"
 
-#include <errno.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /*
- * A word, from bit 0: stack 20, labels 21, state 2, waited 1, free 4, sequence
- * 16. A wait: since, in units of 1024 ns, 40, kind 8, sequence 16. A value:
- * slot 23, user 1, sequence 16, CPPROF__QUESTION_MAGIC 24.
+ * A word, from bit 0: stack 20, labels 21, state 2, free 5, sequence 16. A
+ * wait: since, in units of 1024 ns, 40, kind 8, sequence 16. A value: slot 23,
+ * user 1, sequence 16, CPPROF__QUESTION_MAGIC 24.
  */
 #define STACK_BITS  20
 #define LABELS_BITS 21
 #define LABELS_MASK ((1u << LABELS_BITS) - 1)
 #define STATE_AT    41
-#define WAITED_AT   43
 #define SEQUENCE_AT 48
-
-/* Our own frames. ORDER: enum cpprof__own_frame (collect/encode/builder.h). */
-#define OWN_TRUNCATED 2
-#define OWN_BROKEN    3
 
 _Static_assert(CPPROF__TREE_NODES <= 1u << STACK_BITS, "stacks fit");
 _Static_assert(CPPROF__TREE_NODES < LABELS_MASK, "labels fit, and lost ones");
@@ -127,7 +122,6 @@ cpprof__dump_take(struct cpprof__dump_slot *slot)
     return (struct cpprof__dump_answer){
         .stack = word & ((1u << STACK_BITS) - 1),
         .labels = labels == LABELS_MASK ? CPPROF__LABELS_LOST : labels,
-        .waited = word >> WAITED_AT & 1,
     };
 }
 
@@ -210,16 +204,6 @@ cpprof__dump_forked(void)
             owners[i] = NULL;
 }
 
-size_t
-cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
-{
-    if (end == CPPROF__UNWIND_DEPTH)
-        pcs[n++] = OWN_TRUNCATED;
-    else if (end == CPPROF__UNWIND_BROKEN)
-        pcs[n++] = OWN_BROKEN;
-    return n;
-}
-
 /* Into p->pcs, with the frames of the script that runs, if it can be asked. */
 static enum cpprof__interp_result
 walk(struct buffer *p, size_t depth)
@@ -244,38 +228,18 @@ walk(struct buffer *p, size_t depth)
 static uint32_t
 add_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
 {
-    n = cpprof__dump_end_stack(pcs, n, end);
-    return cpprof__tree_add(load_acquire(&cpprof__dump_tree), pcs, n);
-}
-
-/*
- * Did the signal end the sleep of a system call? Then the program counter
- * stands before the call, to make it again, or after it with EINTR as the
- * result. The code is read by the kernel: some cannot be read otherwise.
- */
-static bool
-has_waited(struct buffer *p)
-{
-    uintptr_t pc = p->regs.pc;
-    uint8_t *code = (uint8_t *)p->view.window;
-
-    p->view.window_at = 0;
-    p->view.window_n = 0;
-    if (!cpprof__stack_fetch(&p->view, pc - CPPROF__SYSCALL_BYTES,
-                             2 * CPPROF__SYSCALL_BYTES))
-        return false;
-    return cpprof__is_syscall(code + CPPROF__SYSCALL_BYTES) ||
-           (cpprof__is_syscall(code) && (int64_t)p->regs.r[0] == -EINTR);
+    return cpprof__tree_add(load_acquire(&cpprof__dump_tree), pcs,
+                            cpprof__mark_end(pcs, n, end));
 }
 
 static void
-finish(struct cpprof__dump_slot *slot, uint64_t sequence, uint64_t waited,
-       uint64_t labels, uint64_t stack)
+finish(struct cpprof__dump_slot *slot, uint64_t sequence, uint64_t labels,
+       uint64_t stack)
 {
     uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN);
 
     cas_acq_rel(&slot->word, &taken,
-                word_of(sequence, CPPROF__DUMP_ANSWERED) | waited << WAITED_AT |
+                word_of(sequence, CPPROF__DUMP_ANSWERED) |
                     (labels & LABELS_MASK) << STACK_BITS | stack);
 }
 
@@ -292,24 +256,28 @@ label_number(void)
 #define COOKIE_AT 48
 
 static void
-take_mixed(uint64_t cookie, uint64_t waited, uintptr_t *pcs, size_t n,
+take_mixed(uint64_t cookie, uint64_t unused, uintptr_t *pcs, size_t n,
            enum cpprof__unwind_end end, bool is_own)
 {
     struct cpprof__dump_slot *slot =
         (void *)(uintptr_t)(cookie & (((uint64_t)1 << COOKIE_AT) - 1));
 
-    finish(slot, cookie >> COOKIE_AT, waited, is_own ? label_number() : 0,
+    (void)unused;
+    finish(slot, cookie >> COOKIE_AT, is_own ? label_number() : 0,
            add_stack(pcs, n, end));
 }
 
 static bool
-is_deferred(struct buffer *p, struct cpprof__dump_slot *slot, uint64_t sequence,
-            uint64_t waited)
+is_deferred(struct buffer *p, struct cpprof__dump_slot *slot, uint64_t sequence)
 {
     static const struct cpprof__deferred_sink sink = {take_mixed};
     const struct cpprof__deferred_stack stack = {
-        &sink, (uintptr_t)slot | sequence << COOKIE_AT, waited, p->pcs, p->n,
-        p->end};
+        .sink = &sink,
+        .cookie = (uintptr_t)slot | sequence << COOKIE_AT,
+        .pcs = p->pcs,
+        .n = p->n,
+        .end = p->end,
+    };
 
     return (uintptr_t)slot >> COOKIE_AT == 0 &&
            load_acquire(&cpprof__interp_ops)->defer(&stack);
@@ -344,7 +312,7 @@ static void
 finish_unwalked(struct cpprof__dump_slot *slot, uint64_t sequence,
                 uintptr_t why)
 {
-    finish(slot, sequence, 0, 0,
+    finish(slot, sequence, 0,
            cpprof__tree_add(load_acquire(&cpprof__dump_tree), &why, 1));
 }
 
@@ -354,7 +322,7 @@ static void
 answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
        uint64_t sequence, const void *context)
 {
-    uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), waited;
+    uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN);
     enum cpprof__interp_result result;
     struct buffer *p;
 
@@ -374,16 +342,14 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
         return;
     }
     cpprof__regs_from_ucontext(&p->regs, context);
-    waited = user == CPPROF__DUMP_WALL && has_waited(p);
     result = walk(p, load_relaxed(&cpprof__dump_depth[user]));
     if (user == CPPROF__DUMP_ALL)
         note_wait(slot, sequence, p->has_hook);
     else
         note_self(slot);
     if (user != CPPROF__DUMP_WALL || result != CPPROF__INTERP_LATER ||
-        !is_deferred(p, slot, sequence, waited))
-        finish(slot, sequence, waited, label_number(),
-               add_stack(p->pcs, p->n, p->end));
+        !is_deferred(p, slot, sequence))
+        finish(slot, sequence, label_number(), add_stack(p->pcs, p->n, p->end));
     give_buffer(p);
 }
 
@@ -420,7 +386,6 @@ cpprof__dump_own(enum cpprof__dump_user user, struct cpprof__dump_answer *out)
     out->stack = add_stack(p->pcs, p->n, p->end);
     out->labels = cpprof__label_set_number(load_acquire(&cpprof__dump_tree),
                                            cpprof__self.labels);
-    out->waited = false;
     give_buffer(p);
     return true;
 }

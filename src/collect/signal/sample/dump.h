@@ -63,7 +63,6 @@ struct cpprof__dump_wait {
 struct cpprof__dump_answer {
     uint32_t stack;  /* node of cpprof__tables.tree, 0: no room */
     uint32_t labels; /* cpprof__label_set_number(), or 0 */
-    bool waited;     /* in a system call, which the signal interrupted */
 };
 
 #pragma GCC visibility push(hidden)
@@ -117,11 +116,6 @@ cpprof__dump_answer(const siginfo_t *info, const void *context);
 bool
 cpprof__dump_own(enum cpprof__dump_user user,
                  struct cpprof__dump_answer *answer);
-
-/* A walk's program counters with a frame of our own that says why it ended, if
- * there is something to say: how many. There is room for one more. */
-size_t
-cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end);
 
 /* In a forked child: other threads' buffers are free. */
 void

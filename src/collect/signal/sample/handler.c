@@ -42,11 +42,6 @@
 void (*cpprof__libc_handler)(int signo, siginfo_t *info, void *context);
 void (*cpprof__script_tick)(uint64_t value);
 
-/* Frames of our own are small numbers in place of a pc; ORDER: enum
- * cpprof__own_frame in tables/stack_tree.h. */
-#define OWN_TRUNCATED 2
-#define OWN_BROKEN    3
-
 /* The slot of the running thread. It is found by tid once and then remembered.
  * It is looked up again if the event does not belong to that slot, because a
  * bare clone() shares its creator's thread-local storage. fd is -1 when no
@@ -150,11 +145,7 @@ static void
 push_stack(struct cpprof__ring *ring, const struct cpprof__ring_head *head,
            uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
 {
-    if (end == CPPROF__UNWIND_DEPTH)
-        pcs[n++] = OWN_TRUNCATED;
-    else if (end == CPPROF__UNWIND_BROKEN)
-        pcs[n++] = OWN_BROKEN;
-    cpprof__sampler_push(ring, head, pcs, n);
+    cpprof__sampler_push(ring, head, pcs, cpprof__mark_end(pcs, n, end));
 }
 
 /* Receives a deferred stack. Its labels are the present ones, because the set

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__MIRROR_MAGIC "cpprofT2"
+#define CPPROF__MIRROR_MAGIC "cpprofT3"
 
 enum cpprof__mirror_part {
     CPPROF__MIRROR_HEAD,

@@ -6,6 +6,11 @@
 #ifndef COLLECT_SIGNAL_OWN_FRAMES_H
 #define COLLECT_SIGNAL_OWN_FRAMES_H
 
+#include "collect/signal/unwind/unwind.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
 enum cpprof__own_frame {
     CPPROF__FRAME_LOST = 1,   /* "[lost samples]": there was no room */
     CPPROF__FRAME_TRUNCATED,  /* "[truncated]": the stack goes on */
@@ -30,5 +35,17 @@ enum cpprof__own_frame {
                                * is not walked */
     CPPROF__FRAME_END = 16
 };
+
+/* Add the frame that says why a walk ended early, if it did, at the root of a
+ * stack; there is room for it. Returns the new number of frames. Safety: AS. */
+static inline size_t
+cpprof__mark_end(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
+{
+    if (end == CPPROF__UNWIND_DEPTH)
+        pcs[n++] = CPPROF__FRAME_TRUNCATED;
+    else if (end == CPPROF__UNWIND_BROKEN)
+        pcs[n++] = CPPROF__FRAME_BROKEN;
+    return n;
+}
 
 #endif

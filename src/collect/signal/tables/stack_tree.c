@@ -22,8 +22,6 @@
 #define NUMBER_BITS 20
 #define LEVELS      6
 
-#define MAGIC "cpprofT1"
-
 #define INDEX_BYTES (WINDOW_INDEX_SLOTS(LEVELS) * sizeof(uint32_t))
 
 /* The nodes begin on a page of their own. */
@@ -52,7 +50,6 @@ cpprof__tree_make(struct cpprof__tree *tree, void *block, void *index)
     struct cpprof__tree_head *head = block;
     uint32_t none = 0;
 
-    __builtin_memcpy(head->magic, MAGIC, sizeof head->magic);
     cas_acq_rel(&head->n_nodes, &none, 1);
     store_relaxed(&tree->nodes, (void *)((char *)block + HEAD_BYTES));
     store_relaxed(&tree->index, index);
@@ -75,20 +72,6 @@ cpprof__tree_reserve(struct cpprof__tree *tree)
     if (p)
         cpprof__tree_make(tree, p, p + n);
     return p != NULL;
-}
-
-bool
-cpprof__tree_open(struct cpprof__tree *tree, void *block, size_t n)
-{
-    const struct cpprof__tree_head *head = block;
-
-    if (n < cpprof__tree_bytes() ||
-        __builtin_memcmp(head->magic, MAGIC, sizeof head->magic) != 0)
-        return false;
-    tree->head = block;
-    tree->nodes = (void *)((char *)block + HEAD_BYTES);
-    tree->index = NULL;
-    return true;
 }
 
 uint32_t

@@ -47,7 +47,6 @@ struct cpprof__tree_node {
 };
 
 struct cpprof__tree_head {
-    char magic[8];
     uint32_t n_nodes;   /* given out, node 0 counted; may be a little more
                          * than there are: see cpprof__tree_n_nodes() */
     uint32_t n_refused; /* stacks that found no room */
@@ -128,13 +127,9 @@ uint32_t
 cpprof__tree_left(void);
 
 /*
- * Reading, while others add, here or in a copy of n bytes. Nothing that is
- * read is trusted. Open fails on what is no tree, and gives one without index.
+ * Reading, while others add, here or in a copy that has no index. Nothing that
+ * is read is trusted. Numbers below this may be nodes.
  */
-bool
-cpprof__tree_open(struct cpprof__tree *tree, void *block, size_t n);
-
-/* Numbers below this may be nodes. */
 uint32_t
 cpprof__tree_n_nodes(const struct cpprof__tree *tree);
 
