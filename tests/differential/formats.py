@@ -15,7 +15,6 @@ What must not be compared, and why, is in undefined(); what differs for a reason
 in alike(). docs/differences.md has the words for users.
 """
 import argparse
-import concurrent.futures
 import itertools
 import os
 import re
@@ -321,18 +320,10 @@ def main():
     if not run.peer():
         print("1..0 # SKIP no go tool pprof")
         return 0
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder, \
-            concurrent.futures.ThreadPoolExecutor(options.j) as pool:
-        all_jobs = list(jobs(os.path.realpath(options.cpprof), folder,
-                             options.all, options.first, options.k))
-        print("1..%d" % len(all_jobs))
-        for number, (name, wrong) in enumerate(pool.map(test, all_jobs), 1):
-            failed += bool(wrong)
-            print("%s %d - %s" % ("not ok" if wrong else "ok", number, name))
-            for line in wrong:
-                print("# " + line, flush=True)
-    return 1 if failed else 0
+    with tempfile.TemporaryDirectory() as folder:
+        return run.run_all(
+            test, list(jobs(os.path.realpath(options.cpprof), folder,
+                            options.all, options.first, options.k)), options.j)
 
 
 if __name__ == "__main__":

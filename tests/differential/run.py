@@ -182,6 +182,19 @@ def jobs(options, go_pprof, folder):
             for seed in range(n)]
 
 
+def run_all(test_one, all_jobs, n_at_once):
+    """The name of each job and what is wrong, as TAP; the exit status."""
+    failed = 0
+    print("1..%d" % len(all_jobs))
+    with concurrent.futures.ThreadPoolExecutor(n_at_once) as pool:
+        for number, (name, wrong) in enumerate(pool.map(test_one, all_jobs), 1):
+            failed += bool(wrong)
+            print("%s %d - %s" % ("not ok" if wrong else "ok", number, name))
+            for line in wrong:
+                print("# " + line, flush=True)
+    return 1 if failed else 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
@@ -195,17 +208,9 @@ def main():
     if not go_pprof:
         print("1..0 # SKIP no go tool pprof")
         return 0
-    failed = 0
-    with tempfile.TemporaryDirectory() as temporary, \
-            concurrent.futures.ThreadPoolExecutor(options.j) as pool:
-        all_jobs = jobs(options, go_pprof, options.keep or temporary)
-        print("1..%d" % len(all_jobs))
-        for number, (name, wrong) in enumerate(pool.map(test, all_jobs), 1):
-            failed += bool(wrong)
-            print("%s %d - %s" % ("not ok" if wrong else "ok", number, name))
-            for line in wrong:
-                print("# " + line, flush=True)
-    return 1 if failed else 0
+    with tempfile.TemporaryDirectory() as temporary:
+        return run_all(test, jobs(options, go_pprof,
+                                  options.keep or temporary), options.j)
 
 
 if __name__ == "__main__":

@@ -153,3 +153,21 @@ class Browser:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+# ---- flame graphs ------------------------------------------------------------
+
+def boxes(b):
+    """What is drawn, by name; equal names are numbered."""
+    found = {}
+    for box in b.tell("cpprof.shown()"):
+        name = box["name"]
+        while name in found:
+            name += "'"
+        found[name] = box
+    return found
+
+
+def click_box(b, name):
+    box = boxes(b)[name]
+    b.click(box["x"] + box["width"] / 2, box["y"] + 8)

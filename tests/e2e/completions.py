@@ -15,23 +15,14 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "completions")
 cpprof = os.path.realpath(sys.argv[1])
-checks = []
-
-
-def check(name, ok, *seen):
-    checks.append(bool(ok))
-    print("%sok %d - %s" % ("" if ok else "not ", len(checks), name))
-    if not ok:
-        for text in seen:
-            print("# %s" % (text,))
-
-
-def skip(name, why):
-    checks.append(True)
-    print("ok %d - %s # SKIP %s" % (len(checks), name, why))
+TAP = Tap()
 
 
 PATH = dict(os.environ, PATH=os.path.dirname(cpprof) + ":" +
@@ -99,15 +90,15 @@ def said(*words):
 
 def test_help(known):
     silent = [flag for flag, text in known.items() if not text]
-    check("help has a text for every flag", not silent, silent)
+    TAP.ok("help has a text for every flag", not silent, silent)
     silent = [flag for flag in known if not said("help", "-" + flag)]
-    check("and for each by its name", not silent, silent)
+    TAP.ok("and for each by its name", not silent, silent)
     silent = [flag for flag in known if not said("help", flag)]
-    check("also without the dash", not silent, silent)
+    TAP.ok("also without the dash", not silent, silent)
     topics = said("help", "report")
     silent = [flag for flag in known if
               not re.search(r"(?<!\w)%s\b" % flag, topics)]
-    check("each belongs to a topic", not silent, silent)
+    TAP.ok("each belongs to a topic", not silent, silent)
 
 
 def test_manual(known):
@@ -118,76 +109,75 @@ def test_manual(known):
     silent = [flag for flag in known if
               not re.search(r"(?<!\w)%s\b" % flag, lines) and
               not re.search(r"^\.Fl %s\b" % flag, text, re.M)]
-    check("the manual describes every flag", not silent, silent)
+    TAP.ok("the manual describes every flag", not silent, silent)
     told = set(re.findall(r"Fl (\w+)", text.split(".Sh REPORT FLAGS")[1]))
     wrong = sorted(told - set(known) - {"x"})
-    check("and none that is not there", not wrong, wrong)
+    TAP.ok("and none that is not there", not wrong, wrong)
     commands = re.findall(r"^  (\w+) ", said("help").split("\n\n")[1], re.M)
     silent = [word for word in commands if word != "FORMAT" and
               not re.search(r"^\.(Ss|Cm) %s\b" % word, text, re.M)]
-    check("and every command", "record" in commands and not silent, silent)
+    TAP.ok("and every command", "record" in commands and not silent, silent)
 
 
 def main():
     known = dict(re.findall(r"^  -(\w+)\S* +(.*)$", said("help", "flags"),
                             re.M))
     flags = {word.strip("-=") for word in bash("cpprof", "-")}
-    check("bash completes all flags",
-          flags == set(known) | {"help"}, flags ^ set(known))
+    TAP.ok("bash completes all flags",
+           flags == set(known) | {"help"}, flags ^ set(known))
     wrong = [flag for flag in sorted(known) if refused(flag)]
-    check("cpprof takes them", len(known) > 60 and not wrong, wrong)
+    TAP.ok("cpprof takes them", len(known) > 60 and not wrong, wrong)
     if shutil.which("fish"):
         found = {word.strip("-=") for word in fish("cpprof -")}
-        check("fish completes the same", found == flags, found ^ flags)
+        TAP.ok("fish completes the same", found == flags, found ^ flags)
     else:
-        skip("fish completes the same", "no fish here")
+        TAP.skip("fish completes the same", "no fish here")
     if shutil.which("zsh"):
         found = zsh("cpprof -")
         missing = [flag for flag in flags
                    if not re.search(r"-%s\b" % flag, found)]
-        check("and zsh", not missing, missing, found[-3000:])
+        TAP.ok("and zsh", not missing, missing, found[-3000:])
     else:
-        skip("and zsh", "no zsh here")
+        TAP.skip("and zsh", "no zsh here")
     if shutil.which("fish"):
-        check("files come behind flags in fish, too",
-              "-output=/etc/passwd" in fish("cpprof -output=/etc/passw"))
-    check("a flag is completed", bash("cpprof", "-diff") == ["-diff_base="])
-    check("and its value",
-          bash("cpprof", "-symbolize", "=", "fa") == ["fastlocal"])
+        TAP.ok("files come behind flags in fish, too",
+               "-output=/etc/passwd" in fish("cpprof -output=/etc/passw"))
+    TAP.ok("a flag is completed", bash("cpprof", "-diff") == ["-diff_base="])
+    TAP.ok("and its value",
+           bash("cpprof", "-symbolize", "=", "fa") == ["fastlocal"])
     commands = set(bash("cpprof", ""))
     missing = [word for word in re.findall(
         r"^  (\w+) ", said("help").split("\n\n")[1], re.M)
         if word != "FORMAT" and word not in commands]
-    check("commands are completed", not missing, missing)
+    TAP.ok("commands are completed", not missing, missing)
     topics = re.findall(r"^  (\w+) ", said("help").split("help:\n\n")[1], re.M)
     missing = set(topics) - set(bash("cpprof", "help", ""))
-    check("and all topics of help", len(topics) > 8 and not missing, missing)
+    TAP.ok("and all topics of help", len(topics) > 8 and not missing, missing)
     test_help(known)
     test_manual(known)
     for command in ("record", "leaks", "convert", "pgo", "gate"):
         text = said(command, "-help")
         wanted = set(re.findall(r"^  (-[\w-]+)", text, re.M))
         got = {word.rstrip("=") for word in bash("cpprof", command, "-")}
-        check("%s has flags of its own" % command,
-              wanted and got - {"-help"} == wanted, got ^ wanted)
-    check("values of -sample_index are sample types",
-          "inuse_space" in bash("cpprof", "-sample_index", "=", ""))
-    check("and of convert -to its forms",
-          bash("cpprof", "convert", "-to", "=", "pe") == ["perf-script"] and
-          bash("cpprof", "convert", "-to=pe") == ["-to=perf-script"])
-    check("a command is completed", "record" in bash("cpprof", "rec"))
-    check("and a topic of help", bash("cpprof", "help", "fil") == ["filters"])
-    check("files come behind flags",
-          "/etc/passwd" in bash("cpprof", "-top", "/etc/passw"))
+        TAP.ok("%s has flags of its own" % command,
+               wanted and got - {"-help"} == wanted, got ^ wanted)
+    TAP.ok("values of -sample_index are sample types",
+           "inuse_space" in bash("cpprof", "-sample_index", "=", ""))
+    TAP.ok("and of convert -to its forms",
+           bash("cpprof", "convert", "-to", "=", "pe") == ["perf-script"] and
+           bash("cpprof", "convert", "-to=pe") == ["-to=perf-script"])
+    TAP.ok("a command is completed", "record" in bash("cpprof", "rec"))
+    TAP.ok("and a topic of help", bash("cpprof", "help", "fil") == ["filters"])
+    TAP.ok("files come behind flags",
+           "/etc/passwd" in bash("cpprof", "-top", "/etc/passw"))
     for shell, name in (("zsh", "_cpprof"), ("fish", "cpprof.fish")):
         if shutil.which(shell):
             done = subprocess.run([shell, "-n", os.path.join(FOLDER, name)],
                                   check=False)
-            check("%s reads its file" % shell, done.returncode == 0)
+            TAP.ok("%s reads its file" % shell, done.returncode == 0)
         else:
-            skip("%s reads its file" % shell, "no %s here" % shell)
-    print("1..%d" % len(checks))
-    return not all(checks)
+            TAP.skip("%s reads its file" % shell, "no %s here" % shell)
+    return TAP.end()
 
 
 sys.exit(main())

@@ -20,9 +20,10 @@ import time
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
 from protobuf import chunk, varint  # noqa: E402
+from tap import Tap  # noqa: E402
 
 cpprof = os.path.realpath(sys.argv[1])
-checks = []
+TAP = Tap()
 
 SOURCE = """
 #include <stdio.h>
@@ -50,19 +51,6 @@ int main(int argc, char **argv)
     return 0;
 }
 """
-
-
-def check(name, ok, *seen):
-    checks.append(bool(ok))
-    print("%sok %d - %s" % ("" if ok else "not ", len(checks), name))
-    if not ok:
-        for text in seen:
-            print("# " + str(text).replace("\n", "\n# "))
-
-
-def skip(name, why):
-    checks.append(True)
-    print("ok %d - %s # SKIP %s" % (len(checks), name, why))
 
 
 def sh(command):
@@ -129,57 +117,57 @@ def symbolize():
     status, _, err = run("symbolize", "p.pb.gz", "-binary=keep/work",
                          "-o=named.pb.gz")
     text = raw("named.pb.gz")
-    check("symbolize: succeeds", status == 0, err)
-    check("symbolize: functions", " churn " in text and " main " in text, text)
-    check("symbolize: inlined functions", " mix " in text, text)
-    check("symbolize: lines", re.search(r"churn .*work\.c:\d+", text), text)
-    check("symbolize: nothing stands in, used or not",
-          b"work+0x" not in gzip.open("named.pb.gz").read())
-    check("symbolize: the mapping has functions, files, lines, inlines",
-          re.search(r"/run/work \w+ \[FN\]\[FL\]\[LN\]\[IN\]", text), text)
-    check("symbolize: the mapping names what ran",
-          "%s/run/work" % os.getcwd() in text, text)
+    TAP.ok("symbolize: succeeds", status == 0, err)
+    TAP.ok("symbolize: functions", " churn " in text and " main " in text, text)
+    TAP.ok("symbolize: inlined functions", " mix " in text, text)
+    TAP.ok("symbolize: lines", re.search(r"churn .*work\.c:\d+", text), text)
+    TAP.ok("symbolize: nothing stands in, used or not",
+           b"work+0x" not in gzip.open("named.pb.gz").read())
+    TAP.ok("symbolize: the mapping has functions, files, lines, inlines",
+           re.search(r"/run/work \w+ \[FN\]\[FL\]\[LN\]\[IN\]", text), text)
+    TAP.ok("symbolize: the mapping names what ran",
+           "%s/run/work" % os.getcwd() in text, text)
     _, out, _ = run("symbolize", "-binary=keep/work", "p.pb.gz")
-    check("symbolize: without -o, on standard output",
-          out[:2] == b"\x1f\x8b", out[:20])
+    TAP.ok("symbolize: without -o, on standard output",
+           out[:2] == b"\x1f\x8b", out[:20])
     run("symbolize", "-binary=work.debug", "-output=debug.pb.gz", "p.pb.gz")
     text = raw("debug.pb.gz")
-    check("symbolize: by a debug file", re.search(r"mix .*work\.c:\d+", text),
-          text)
+    TAP.ok("symbolize: by a debug file", re.search(r"mix .*work\.c:\d+", text),
+           text)
     run("symbolize", "-binary=run/work", "-binary=work.debug",
         "-o=both.pb.gz", "p.pb.gz")
     text = raw("both.pb.gz")
-    check("symbolize: of a stripped binary and its debug file, by the latter",
-          re.search(r"mix .*work\.c:\d+", text), text)
+    TAP.ok("symbolize: of a stripped binary and its debug file, by the latter",
+           re.search(r"mix .*work\.c:\d+", text), text)
     status, out, err = run("symbolize", "-binary=other", "-o=no.pb.gz",
                            "p.pb.gz")
-    check("another build: refused in one line",
-          status == 2 and err.count("\n") == 1 and "build ID" in err and
-          build_id("other")[:16] in err, err)
-    check("another build: nothing is written", not os.path.exists("no.pb.gz"))
+    TAP.ok("another build: refused in one line",
+           status == 2 and err.count("\n") == 1 and "build ID" in err and
+           build_id("other")[:16] in err, err)
+    TAP.ok("another build: nothing is written", not os.path.exists("no.pb.gz"))
     os.makedirs("same")
     shutil.copy("other", "same/work")
     status, out, err = run("symbolize", "-binary=same/work", "p.pb.gz")
-    check("another build of that name: both build ids are told",
-          status == 2 and build_id("other")[:16] in err and
-          build_id("keep/work")[:16] in err, err)
+    TAP.ok("another build of that name: both build ids are told",
+           status == 2 and build_id("other")[:16] in err and
+           build_id("keep/work")[:16] in err, err)
     status, out, err = run("symbolize", "-binary=nowhere", "p.pb.gz")
-    check("no such binary: says so",
-          status == 2 and "nowhere" in err and err.count("\n") == 1, err)
+    TAP.ok("no such binary: says so",
+           status == 2 and "nowhere" in err and err.count("\n") == 1, err)
     status, out, err = run("symbolize", "-binary=run/work", "-o=no.pb.gz",
                            "p.pb.gz")
-    check("a stripped binary, which names nothing: refused in one line",
-          status == 2 and err.count("\n") == 1 and
-          "run/work names nothing" in err and not os.path.exists("no.pb.gz"), err)
+    TAP.ok("a stripped binary, which names nothing: refused in one line",
+           status == 2 and err.count("\n") == 1 and
+           "run/work names nothing" in err and not os.path.exists("no.pb.gz"), err)
     status, out, err = run("symbolize", "-binary=keep/work", "-o=again.pb.gz",
                            "named.pb.gz")
-    check("a profile that has all names: written", status == 0 and
-          os.path.exists("again.pb.gz"), err)
+    TAP.ok("a profile that has all names: written", status == 0 and
+           os.path.exists("again.pb.gz"), err)
     status, out, err = run("symbolize", "-binary=", "p.pb.gz")
-    check("-binary= without a file: refused in one line",
-          status == 2 and err == "cpprof: -binary= names no file\n", err)
+    TAP.ok("-binary= without a file: refused in one line",
+           status == 2 and err == "cpprof: -binary= names no file\n", err)
     out, err = top("-binary=keep/work", "p.pb.gz")
-    check("-binary: for a report, too", " churn" in out, out, err)
+    TAP.ok("-binary: for a report, too", " churn" in out, out, err)
 
 
 def symbolize_functions_to_lines():
@@ -187,12 +175,12 @@ def symbolize_functions_to_lines():
     run("symbolize", "-symbolize=fastlocal", "-binary=keep/work",
         "-o=fast.pb.gz", "p.pb.gz")
     text = raw("fast.pb.gz")
-    check("fastlocal: functions", " churn" in text and "work.c:" not in text,
-          text)
+    TAP.ok("fastlocal: functions", " churn" in text and "work.c:" not in text,
+           text)
     run("symbolize", "-binary=keep/work", "-o=lines.pb.gz", "fast.pb.gz")
     text = raw("lines.pb.gz")
-    check("symbolize: adds lines and inlined functions to functions",
-          re.search(r"mix .*work\.c:\d+", text), text)
+    TAP.ok("symbolize: adds lines and inlined functions to functions",
+           re.search(r"mix .*work\.c:\d+", text), text)
 
 
 def search_path():
@@ -201,13 +189,13 @@ def search_path():
     run("symbolize", "-o=found.pb.gz", "p.pb.gz",
         PPROF_BINARY_PATH=os.path.abspath("path"))
     text = raw("found.pb.gz")
-    check("symbolize: by build id from PPROF_BINARY_PATH",
-          re.search(r"mix .*work\.c:\d+", text), text)
+    TAP.ok("symbolize: by build id from PPROF_BINARY_PATH",
+           re.search(r"mix .*work\.c:\d+", text), text)
 
 
 def pprof():
     if not shutil.which("go"):
-        skip("go tool pprof", "no go")
+        TAP.skip("go tool pprof", "no go")
         return
     words = ["go", "tool", "pprof", "-top"]
 
@@ -215,13 +203,13 @@ def pprof():
         return subprocess.run(words + list(more), capture_output=True,
                               check=False, text=True).stdout
 
-    check("go tool pprof has stand-ins from the stripped program",
-          "work+0x" in names("p.pb.gz"), names("p.pb.gz"))
-    check("go tool pprof has names from the unstripped twin",
-          " churn" in names("keep/work", "p.pb.gz"),
-          names("keep/work", "p.pb.gz"))
-    check("go tool pprof reads what symbolize wrote",
-          " churn" in names("-symbolize=none", "named.pb.gz"))
+    TAP.ok("go tool pprof has stand-ins from the stripped program",
+           "work+0x" in names("p.pb.gz"), names("p.pb.gz"))
+    TAP.ok("go tool pprof has names from the unstripped twin",
+           " churn" in names("keep/work", "p.pb.gz"),
+           names("keep/work", "p.pb.gz"))
+    TAP.ok("go tool pprof reads what symbolize wrote",
+           " churn" in names("-symbolize=none", "named.pb.gz"))
 
 
 def two_builds():
@@ -232,27 +220,27 @@ def two_builds():
         "run/work; run2/work")
     text = raw("two.pb.gz")
     for path in ("run/work", "run2/work"):
-        check("record -one: stand-ins of %s are told from the other's" % path,
-              re.search(r"\[work\+0x[0-9a-f]+ of %s\]" % build_id(path)[:8],
-                        text), text)
+        TAP.ok("record -one: stand-ins of %s are told from the other's" % path,
+               re.search(r"\[work\+0x[0-9a-f]+ of %s\]" % build_id(path)[:8],
+                         text), text)
     out, err = top("-binary=keep/work", "two.pb.gz")
-    check("and a binary names its own alone", " churn" in out and
-          re.search(r"work\+0x[0-9a-f]+", out), out, err)
+    TAP.ok("and a binary names its own alone", " churn" in out and
+           re.search(r"work\+0x[0-9a-f]+", out), out, err)
 
 
 # --- the hint ----------------------------------------------------------------
 
 def hint():
     out, err = top("p.pb.gz")
-    check("hint: tells the file, once, below the table",
-          re.fullmatch(r"cpprof: \d+% of the samples are in work, which is "
-                       r"stripped: -binary=FILE with its symbols, or "
-                       r"-debuginfod\n", err), err)
-    check("hint: not in the table", "stripped" not in out, out)
+    TAP.ok("hint: tells the file, once, below the table",
+           re.fullmatch(r"cpprof: \d+% of the samples are in work, which is "
+                        r"stripped: -binary=FILE with its symbols, or "
+                        r"-debuginfod\n", err), err)
+    TAP.ok("hint: not in the table", "stripped" not in out, out)
     err = run("-top", "p.pb.gz")[2]
-    check("hint: not below -top, which is pprof's", err == "", err)
+    TAP.ok("hint: not below -top, which is pprof's", err == "", err)
     err = top("named.pb.gz")[1]
-    check("hint: not where all have names", err == "", err)
+    TAP.ok("hint: not where all have names", err == "", err)
 
 
 def no_hint_of_what_is_no_file():
@@ -267,14 +255,14 @@ def no_hint_of_what_is_no_file():
             chunk(5, message(_1=1, _2=4)) + b"".join(chunk(6, t) for t in (
                 b"", b"cpu", b"nanoseconds", b"[vdso]", b"[vdso after x]")))
     out, err = top("vdso.pb.gz")
-    check("hint: none for what is no file",
-          "[vdso after x]" in out and err == "", out, err)
+    TAP.ok("hint: none for what is no file",
+           "[vdso after x]" in out and err == "", out, err)
 
 
 def hint_of_a_package():
     """A library that dpkg knows, without symbols."""
     if not shutil.which("xz") or not shutil.which("dpkg"):
-        skip("hint: names the package", "no xz, or no dpkg")
+        TAP.skip("hint: names the package", "no xz, or no dpkg")
         return
     with open("random", "wb") as file:
         file.write(os.urandom(4000000))
@@ -282,10 +270,10 @@ def hint_of_a_package():
         "random")
     out, err = top("xz.pb.gz")
     if "liblzma" in out and "+0x" not in out:
-        skip("hint: names the package", "liblzma has symbols here")
+        TAP.skip("hint: names the package", "liblzma has symbols here")
         return
-    check("hint: names the package", "liblzma5-dbgsym, or -debuginfod" in err,
-          err, out)
+    TAP.ok("hint: names the package", "liblzma5-dbgsym, or -debuginfod" in err,
+           err, out)
 
 
 # --- debuginfod --------------------------------------------------------------
@@ -340,42 +328,42 @@ def debuginfod():
     serve(debuginfo=debug)
     _, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
     if "libdebuginfod" in err:
-        skip("debuginfod", "no libdebuginfod1")
+        TAP.skip("debuginfod", "no libdebuginfod1")
         return
     serve(debuginfo=debug)
     top("p.pb.gz", **cache())
-    check("debuginfod: nobody is asked unless the user asks",
-          not Server.asked, Server.asked)
+    TAP.ok("debuginfod: nobody is asked unless the user asks",
+           not Server.asked, Server.asked)
 
     kept = cache()
     out, err = top("-debuginfod=" + url, "p.pb.gz", **kept)
-    check("debuginfod: names", " churn" in out and err == "", out, err)
-    check("debuginfod: asked for the debug file alone",
-          Server.asked.count(path + "debuginfo") == 1 and
-          path + "executable" not in Server.asked, Server.asked)
+    TAP.ok("debuginfod: names", " churn" in out and err == "", out, err)
+    TAP.ok("debuginfod: asked for the debug file alone",
+           Server.asked.count(path + "debuginfo") == 1 and
+           path + "executable" not in Server.asked, Server.asked)
     serve()
     out, _ = top("p.pb.gz", DEBUGINFOD_URLS=url, **kept)
-    check("debuginfod: from its cache the next time, by DEBUGINFOD_URLS",
-          " churn" in out and path + "debuginfo" not in Server.asked, out,
-          Server.asked)
+    TAP.ok("debuginfod: from its cache the next time, by DEBUGINFOD_URLS",
+           " churn" in out and path + "debuginfo" not in Server.asked, out,
+           Server.asked)
     out, _ = top("-debuginfod=false", "p.pb.gz", DEBUGINFOD_URLS=url, **cache())
-    check("debuginfod: not with -debuginfod=false",
-          "work+0x" in out and not Server.asked, Server.asked)
+    TAP.ok("debuginfod: not with -debuginfod=false",
+           "work+0x" in out and not Server.asked, Server.asked)
     status, _, err = run("top", "-debuginfod", "p.pb.gz")
-    check("debuginfod: no server is known: says what to do",
-          status == 2 and "-debuginfod=URL" in err, err)
+    TAP.ok("debuginfod: no server is known: says what to do",
+           status == 2 and "-debuginfod=URL" in err, err)
 
     os.rename("run/work", "gone")
     serve(debuginfo=debug)
     out, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
-    check("debuginfod: the program is not here",
-          " churn" in out, out, err)
+    TAP.ok("debuginfod: the program is not here",
+           " churn" in out, out, err)
     serve(executable=open("gone", "rb").read())
     run("record", "-symbolize=none", "-o", "bare.pb.gz", "--", "./gone")
     out, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
-    check("debuginfod: the debug file is asked for, then the binary",
-          [p for p in Server.asked if p.startswith(path)] ==
-          [path + "debuginfo", path + "executable"], Server.asked)
+    TAP.ok("debuginfod: the debug file is asked for, then the binary",
+           [p for p in Server.asked if p.startswith(path)] ==
+           [path + "debuginfo", path + "executable"], Server.asked)
     os.rename("gone", "run/work")
 
     for name, answer in [("404", 404), ("an error of the server", 500),
@@ -384,17 +372,17 @@ def debuginfod():
                          ("cut off", debug[:len(debug) // 2])]:
         serve(debuginfo=answer)
         out, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
-        check("debuginfod: %s: a report all the same" % name,
-              "work+0x" in out and "churn" not in out, out, err)
+        TAP.ok("debuginfod: %s: a report all the same" % name,
+               "work+0x" in out and "churn" not in out, out, err)
     for name, where in [("a server that is silent", url),
                         ("nobody there", "http://127.0.0.1:1")]:
         serve(debuginfo=30.0)
         begin = time.monotonic()
         out, err = top("-debuginfod=" + where, "p.pb.gz",
                        DEBUGINFOD_TIMEOUT="1", **cache())
-        check("debuginfod: %s: given up, and told" % name,
-              "work+0x" in out and "nothing more is asked for" in err and
-              time.monotonic() - begin < 10, err, time.monotonic() - begin)
+        TAP.ok("debuginfod: %s: given up, and told" % name,
+               "work+0x" in out and "nothing more is asked for" in err and
+               time.monotonic() - begin < 10, err, time.monotonic() - begin)
 
     # An id as Go writes it, of a program that is not here.
     with gzip.open("p.pb.gz") as file, gzip.open("odd.pb.gz", "wb") as odd:
@@ -402,8 +390,8 @@ def debuginfod():
                                       b"Ab3_/x-y" * 5))
     serve(debuginfo=debug)
     out, err = top("-debuginfod=" + url, "odd.pb.gz", "p.pb.gz", **cache())
-    check("debuginfod: an id that is none: the others are asked for",
-          " churn" in out and "nothing more" not in err, out, err)
+    TAP.ok("debuginfod: an id that is none: the others are asked for",
+           " churn" in out and "nothing more" not in err, out, err)
 
     serve(debuginfo=30.0)
     child = subprocess.Popen(
@@ -414,33 +402,33 @@ def debuginfod():
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     err = child.communicate()[1].decode()
-    check("record: Ctrl-C ends the asking, and the profile is there",
-          child.returncode == 0 and "interrupted" in err and
-          "work+0x" in raw("i.pb.gz"), child.returncode, err)
+    TAP.ok("record: Ctrl-C ends the asking, and the profile is there",
+           child.returncode == 0 and "interrupted" in err and
+           "work+0x" in raw("i.pb.gz"), child.returncode, err)
 
     open("file", "w").close()
     for folder in ("file/cache", "none/cache"):
         serve(debuginfo=debug)
         out, err = top("-debuginfod=" + url, "p.pb.gz",
                        DEBUGINFOD_CACHE_PATH=os.path.abspath(folder))
-        check("debuginfod: %s cannot be its cache: told, once" % folder,
-              "work+0x" in out and re.match(
-                  r"cpprof: debuginfod: /.*/%s: .*; nothing more is asked for\n"
-                  r"cpprof: \d+%% of" % folder, err), err)
+        TAP.ok("debuginfod: %s cannot be its cache: told, once" % folder,
+               "work+0x" in out and re.match(
+                   r"cpprof: debuginfod: /.*/%s: .*; nothing more is asked for\n"
+                   r"cpprof: \d+%% of" % folder, err), err)
     serve(debuginfo=(debug, 3.0))
     seen = on_terminal("symbolize", "-debuginfod=" + url, "-o=t.pb.gz",
                        "p.pb.gz", **cache())
-    check("debuginfod: a terminal shows how much has come", re.search(
-        r"fetching debug information of %s, 0\.\d of 0\.\d MB" %
-        build_id("keep/work")[:8], seen), seen)
+    TAP.ok("debuginfod: a terminal shows how much has come", re.search(
+         r"fetching debug information of %s, 0\.\d of 0\.\d MB" %
+         build_id("keep/work")[:8], seen), seen)
 
     serve(debuginfo=debug)
     environment = "/proc/self/environ"
     status, out, err = run("record", "-debuginfod=" + url, "-o", "r.pb.gz",
                            "--", "run/work", **cache())
     text = raw("r.pb.gz")
-    check("record: fetches at its end", re.search(r"mix .*work\.c:\d+", text),
-          text, err)
+    TAP.ok("record: fetches at its end", re.search(r"mix .*work\.c:\d+", text),
+           text, err)
     serve(debuginfo=debug)
     # Beyond a hundred processes those that have ended are added up while
     # others run.
@@ -449,21 +437,21 @@ def debuginfod():
                            "-c", "for i in $(seq 300); do run/work 1; done",
                            **cache())
     text = raw("r.pb.gz")
-    check("record -one: fetches for the sum of 300 processes",
-          re.search(r"mix .*work\.c:\d+", text) and "work+0x" not in text,
-          text[:2000], err)
-    check("record -one: asks once",
-          Server.asked.count(path + "debuginfo") == 1, Server.asked)
+    TAP.ok("record -one: fetches for the sum of 300 processes",
+           re.search(r"mix .*work\.c:\d+", text) and "work+0x" not in text,
+           text[:2000], err)
+    TAP.ok("record -one: asks once",
+           Server.asked.count(path + "debuginfo") == 1, Server.asked)
     _, out, _ = run("record", "-debuginfod=" + url, "-o", "e.pb.gz", "--",
                     "cat", environment, **cache())
-    check("record: the command does not learn of it",
-          b"DEBUGINFOD_URLS" not in out, out)
+    TAP.ok("record: the command does not learn of it",
+           b"DEBUGINFOD_URLS" not in out, out)
     server.shutdown()
 
 
 def main():
     if not shutil.which("gcc") or not shutil.which("readelf"):
-        skip("everything", "no gcc or binutils")
+        TAP.skip("everything", "no gcc or binutils")
         print("1..1")
         return 0
     folder = tempfile.mkdtemp(prefix="cpprof-elsewhere-")
@@ -488,8 +476,7 @@ def main():
     finally:
         os.chdir("/")
         shutil.rmtree(folder, ignore_errors=True)
-    print("1..%d" % len(checks))
-    return 0 if all(checks) else 1
+    return TAP.end()
 
 
 sys.exit(main())

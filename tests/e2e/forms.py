@@ -14,7 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-n_checks = n_failed = 0
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
+
+TAP = Tap()
 
 # Name, header of its text.
 PROFILES = [
@@ -24,15 +28,6 @@ PROFILES = [
     ("threadcreate", r"threadcreate profile: total 13\n\d"),
     ("my.own-profile", r"my.own-profile profile: total 100\n\d"),
 ]
-
-
-def check(name, problems):
-    global n_checks, n_failed
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name))
-    for problem in problems[:5]:
-        print("#", problem)
 
 
 def samples(raw):
@@ -96,8 +91,8 @@ def judge(reader, command, folder):
         path = os.path.join(folder, name)
         proto = read(command, path + ".pb.gz")
         for form in "text", "legacy":
-            check("%s: %s as %s" % (reader, name, form),
-                  differences(proto, read(command, path + "." + form)))
+            TAP.none("%s: %s as %s" % (reader, name, form),
+                     differences(proto, read(command, path + "." + form)))
 
 
 def main():
@@ -106,27 +101,26 @@ def main():
     library = os.path.dirname(cpprof)
     done = subprocess.run([writer, folder], stderr=subprocess.STDOUT,
                           env=dict(os.environ, LD_LIBRARY_PATH=library))
-    check("all forms are written", [done] if done.returncode else [])
+    TAP.none("all forms are written", [done] if done.returncode else [])
     for name, head in PROFILES:
         with open(os.path.join(folder, name + ".text")) as file:
             text = file.read()
         with open(os.path.join(folder, name + ".legacy")) as file:
             legacy = file.read()
-        check(name + ": its first lines",
-              [] if re.match(head, text) and re.match(head, legacy)
-              else [text[:100], legacy[:100]])
-        check(name + ": its rows", lines_of_stacks(text))
-        check(name + ": the old form is the text without names",
-              [] if legacy == re.sub(r"(?m)^(#\t.*)?\n", "", text)
-              else [legacy[:200]])
+        TAP.none(name + ": its first lines",
+                 [] if re.match(head, text) and re.match(head, legacy)
+                 else [text[:100], legacy[:100]])
+        TAP.none(name + ": its rows", lines_of_stacks(text))
+        TAP.none(name + ": the old form is the text without names",
+                 [] if legacy == re.sub(r"(?m)^(#\t.*)?\n", "", text)
+                 else [legacy[:200]])
     judge("cpprof", [cpprof, "raw"], folder)
     if shutil.which("go"):
         judge("go", ["go", "tool", "pprof", "-symbolize=none", "-raw"], folder)
     else:
-        print("ok %d - go tool pprof # SKIP there is no go" % (n_checks + 1))
+        TAP.skip("go tool pprof", "there is no go")
     shutil.rmtree(folder)
-    print("1..%d" % n_checks)
-    return n_failed > 0
+    return TAP.end()
 
 
 sys.exit(main())

@@ -8,7 +8,6 @@ How often it is right is counted by `./dev bench gate`; here are few pairs.
 """
 import http.server
 import json
-import math
 import os
 import random
 import re

@@ -14,22 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-n_checks = n_failed = 0
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
 
-
-def check(name, problems):
-    global n_checks, n_failed
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name))
-    for problem in problems[:5]:
-        print("#", problem)
-
-
-def skip(name, why):
-    global n_checks
-    n_checks += 1
-    print("ok %d - %s # SKIP %s" % (n_checks, name, why))
+TAP = Tap()
 
 
 def samples(raw):
@@ -111,29 +100,28 @@ def main():
     if done.returncode and "malloc is that of" in done.stderr:
         print("1..0 # SKIP", done.stderr.strip())
         return 0
-    check("profiles are written", [done.stderr] if done.returncode else [])
+    TAP.none("profiles are written", [done.stderr] if done.returncode else [])
     readers = {"cpprof": [cpprof, "raw"]}
     if shutil.which("go"):
         readers["go tool pprof"] = ["go", "tool", "pprof", "-raw"]
     else:
-        skip("text is read by go tool pprof", "no go here")
+        TAP.skip("text is read by go tool pprof", "no go here")
     for name in ("one", "two"):
         proto, text = (os.path.join(folder, name + end)
                        for end in (".pb.gz", ".txt"))
         for reader, command in readers.items():
-            check("%s: %s reads the same of both forms" % (name, reader),
-                  differences(raw(command, proto), raw(command, text)))
-    check("Sys is the program's memory, TotalAlloc at least Alloc",
-          memory_problems(os.path.join(folder, "one.txt")))
-    check("rows are unscaled while there was one rate", [] if re.match(
-        r"heap profile: \d+: \d+ \[\d+: \d+\] @ heap/8192$",
-        head(os.path.join(folder, "one.txt"))) else ["other head"])
-    check("rows are scaled after a change", [] if re.match(
-        r"heap profile: \d+: \d+ \[\d+: \d+\] @ heap/2$",
-        head(os.path.join(folder, "two.txt"))) else ["other head"])
-    print("1..%d" % n_checks)
+            TAP.none("%s: %s reads the same of both forms" % (name, reader),
+                     differences(raw(command, proto), raw(command, text)))
+    TAP.none("Sys is the program's memory, TotalAlloc at least Alloc",
+             memory_problems(os.path.join(folder, "one.txt")))
+    TAP.none("rows are unscaled while there was one rate", [] if re.match(
+           r"heap profile: \d+: \d+ \[\d+: \d+\] @ heap/8192$",
+           head(os.path.join(folder, "one.txt"))) else ["other head"])
+    TAP.none("rows are scaled after a change", [] if re.match(
+           r"heap profile: \d+: \d+ \[\d+: \d+\] @ heap/2$",
+           head(os.path.join(folder, "two.txt"))) else ["other head"])
     shutil.rmtree(folder)
-    return 1 if n_failed else 0
+    return TAP.end()
 
 
 sys.exit(main())

@@ -16,15 +16,11 @@ import time
 import urllib.error
 import urllib.request
 
-TAP = [0, 0]
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
 
-
-def ok(name, good, *details):
-    TAP[0] += 1
-    TAP[1] += not good
-    print("%s %d - %s" % ("ok" if good else "not ok", TAP[0], name))
-    for detail in details if not good else ():
-        print("# %r" % (detail,))
+TAP = Tap()
 
 
 def free_port():
@@ -53,16 +49,15 @@ def ask(url, data=None, method=None):
 
 def go_reads(base, folder):
     if not shutil.which("go"):
-        print("ok %d - go tool pprof # SKIP no go" % (TAP[0] + 1))
-        TAP[0] += 1
+        TAP.skip("go tool pprof", "no go")
         return
     run = subprocess.run(
         ["go", "tool", "pprof", "-top", "-seconds=2", base + "profile"],
         capture_output=True,
         env=dict(os.environ, HOME=folder, PPROF_TMPDIR=folder))
-    ok("go tool pprof reads a profile of two seconds",
-       run.returncode == 0 and b"Type: cpu" in run.stdout and
-       b"Duration: 2" in run.stdout, run.stdout, run.stderr)
+    TAP.ok("go tool pprof reads a profile of two seconds",
+           run.returncode == 0 and b"Type: cpu" in run.stdout and
+           b"Duration: 2" in run.stdout, run.stdout, run.stderr)
 
 
 def main():
@@ -74,35 +69,34 @@ def main():
     try:
         wait_for(port)
         status, headers, body = ask(base)
-        ok("the index is a page", status == 200 and b"<title>" in body and
-           headers["Content-Type"] == "text/html; charset=utf-8", status, body)
+        TAP.ok("the index is a page", status == 200 and b"<title>" in body and
+               headers["Content-Type"] == "text/html; charset=utf-8", status, body)
         status, headers, body = ask(base + "heap")
-        ok("a heap profile is a file", status == 200 and
-           body[:2] == b"\x1f\x8b" and headers["Content-Disposition"] ==
-           'attachment; filename="heap"', status, dict(headers), body[:20])
-        ok("curl gets it, too", subprocess.run(
-            ["curl", "-sf", "-o", os.path.join(folder, "heap"),
-             base + "heap"]).returncode == 0 if shutil.which("curl")
-            else True)
+        TAP.ok("a heap profile is a file", status == 200 and
+               body[:2] == b"\x1f\x8b" and headers["Content-Disposition"] ==
+               'attachment; filename="heap"', status, dict(headers), body[:20])
+        TAP.ok("curl gets it, too", subprocess.run(
+                ["curl", "-sf", "-o", os.path.join(folder, "heap"),
+                 base + "heap"]).returncode == 0 if shutil.which("curl")
+                else True)
         go_reads(base, folder)
         status, headers, body = ask(base + "nothing")
-        ok("an error is Go's", (status, headers["X-Go-Pprof"], body) ==
-           (404, "1", b"Unknown profile\n"), status, dict(headers), body)
+        TAP.ok("an error is Go's", (status, headers["X-Go-Pprof"], body) ==
+               (404, "1", b"Unknown profile\n"), status, dict(headers), body)
         status, headers, body = ask(base + "cmdline")
-        ok("the query and the path arrive", body.startswith(program.encode()),
-           body)
+        TAP.ok("the query and the path arrive", body.startswith(program.encode()),
+               body)
         if "bare_socket" not in program:
             status, headers, body = ask(base + "symbol", b"0x1+0x2")
-            ok("a body arrives", (status, body[:15]) ==
-               (200, b"num_symbols: 1\n"), status, body)
+            TAP.ok("a body arrives", (status, body[:15]) ==
+                   (200, b"num_symbols: 1\n"), status, body)
             status, headers, body = ask(base, method="HEAD")
-            ok("HEAD has no body", (status, body) == (200, b""), status, body)
+            TAP.ok("HEAD has no body", (status, body) == (200, b""), status, body)
     finally:
         process.kill()
         process.wait()
         shutil.rmtree(folder)
-    print("1..%d" % TAP[0])
-    return TAP[1] != 0
+    return TAP.end()
 
 
 sys.exit(main())

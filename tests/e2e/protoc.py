@@ -15,6 +15,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
+
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 
 NAMED = ["allocs", "block", "goroutine", "heap", "mutex", "things",
@@ -25,16 +29,7 @@ STRINGS = {"type", "unit", "key", "str", "num_unit", "filename", "build_id",
            "name", "system_name", "drop_frames", "keep_frames", "comment",
            "default_sample_type", "doc_url"}
 
-n_checks = n_failed = 0
-
-
-def check(name, problems):
-    global n_checks, n_failed
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name))
-    for problem in problems[:5]:
-        print("#", problem)
+TAP = Tap()
 
 
 def decode(data, message, proto):
@@ -78,7 +73,7 @@ def check_kind(directory, kind):
             problems.append("no " + part)
     if "\nsample {" not in text and kind not in ("mutex", "mutex.delta"):
         problems.append("no samples")
-    check("protoc_knows_all_of_" + kind, problems)
+    TAP.none("protoc_knows_all_of_" + kind, problems)
 
 
 def check_push():
@@ -92,7 +87,7 @@ def check_push():
                  'ID: "uuid"'):
         if part not in text:
             problems.append("no %s in %s" % (part, text))
-    check("protoc_reads_a_push_request", problems + unknown(text))
+    TAP.none("protoc_reads_a_push_request", problems + unknown(text))
 
 
 def main():
@@ -104,8 +99,7 @@ def main():
         for kind in KINDS:
             check_kind(directory, kind)
     check_push()
-    print("1..%d" % n_checks)
-    return n_failed > 0
+    return TAP.end()
 
 
 sys.exit(main())

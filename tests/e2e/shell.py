@@ -23,6 +23,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from protobuf import chunk, varint  # noqa: E402 pylint: disable=C0413
+from tap import Tap  # noqa: E402 pylint: disable=C0413
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -32,21 +33,7 @@ PROMPT = "(pprof) "
 PATIENCE = 20
 
 cpprof = os.path.realpath(sys.argv[1])
-checks = []
-
-
-def check(name, ok, *seen):
-    checks.append(bool(ok))
-    print("%sok %d - %s" % ("" if ok else "not ", len(checks), name))
-    if not ok:
-        for text in seen:
-            print("\n".join("# " + line for line in str(text).split("\n")))
-    sys.stdout.flush()
-
-
-def skip(name, why):
-    checks.append(True)
-    print("ok %d - %s # SKIP %s" % (len(checks), name, why))
+TAP = Tap()
 
 
 def environment(**more):
@@ -78,52 +65,52 @@ def flags(*words):
 
 def test_reports():
     out, err, status = script(["top"])
-    check("top prints ten lines of a short table",
-          out == flags("-top", "-compact_labels", "-nodecount=10", CPU).stdout,
-          out)
-    check("the shell begins with what the profile is",
-          err.startswith("File: ") and "Entering interactive mode" in err, err)
-    check("the end of the input ends the shell", status == 0, status)
+    TAP.ok("top prints ten lines of a short table",
+           out == flags("-top", "-compact_labels", "-nodecount=10", CPU).stdout,
+           out)
+    TAP.ok("the shell begins with what the profile is",
+           err.startswith("File: ") and "Entering interactive mode" in err, err)
+    TAP.ok("the end of the input ends the shell", status == 0, status)
     out = script(["top 1 -cum"])[0]
-    check("words change one report",
-          out == flags("-top", "-compact_labels", "-nodecount=1", "-cum",
-                       CPU).stdout, out)
-    check("and not the next",
-          script(["top1 -cum", "top"])[0] == out + script(["top"])[0])
-    check("a number may be glued to a name",
-          script(["top1"])[0] == script(["top 1"])[0])
-    check("an assignment lasts",
-          script(["nodecount = 1 //: one", "top", "top"])[0] ==
-          2 * script(["top1"])[0])
-    check("a sample type is a command",
-          script(["samples", "top"])[0] ==
-          script(["sample_index=samples", "top"])[0] != script(["top"])[0])
-    check("a filter of one report does not harm the next",
-          script(["top ^main$", "traces -.", "top"])[0].endswith(
-              script(["top"])[0]))
-    check(": clears the filters",
-          script(["focus=main", "hide=main", ":", "top"])[0] ==
-          script(["top"])[0])
+    TAP.ok("words change one report",
+           out == flags("-top", "-compact_labels", "-nodecount=1", "-cum",
+                        CPU).stdout, out)
+    TAP.ok("and not the next",
+           script(["top1 -cum", "top"])[0] == out + script(["top"])[0])
+    TAP.ok("a number may be glued to a name",
+           script(["top1"])[0] == script(["top 1"])[0])
+    TAP.ok("an assignment lasts",
+           script(["nodecount = 1 //: one", "top", "top"])[0] ==
+           2 * script(["top1"])[0])
+    TAP.ok("a sample type is a command",
+           script(["samples", "top"])[0] ==
+           script(["sample_index=samples", "top"])[0] != script(["top"])[0])
+    TAP.ok("a filter of one report does not harm the next",
+           script(["top ^main$", "traces -.", "top"])[0].endswith(
+               script(["top"])[0]))
+    TAP.ok(": clears the filters",
+           script(["focus=main", "hide=main", ":", "top"])[0] ==
+           script(["top"])[0])
 
 
 def test_output():
     err = script(["top >one", "tree > two"])[1]
     with open("one", encoding="utf-8") as one:
-        check("> writes a file", one.read() == script(["top"])[0], err)
-    check("a blank may follow it", os.path.getsize("two") > 0)
-    check("and says so", "Generating report in one\n" in err, err)
+        TAP.ok("> writes a file", one.read() == script(["top"])[0], err)
+    TAP.ok("a blank may follow it", os.path.getsize("two") > 0)
+    TAP.ok("and says so", "Generating report in one\n" in err, err)
     out = script(["top | tr a-z A-Z"])[0]
-    check("| pipes to a program", out == script(["top"])[0].upper(), out)
+    TAP.ok("| pipes to a program", out == script(["top"])[0].upper(), out)
     out, err, _ = script(["top main|leaf"])
-    check("| in an expression is none", "accounting" in out, out, err)
+    TAP.ok("| in an expression is none", "accounting" in out, out, err)
     err = script(["top |", "top >", "| cat"])[1]
-    check("| and > want something",
-          "unexpected end of line after |" in err and
-          "unexpected end of line after >" in err and
-          "no command before |" in err, err)
+    TAP.ok("| and > want something",
+           "unexpected end of line after |" in err and
+           "unexpected end of line after >" in err and
+           "no command before |" in err, err)
     out, err, _ = script(["proto", "proto | wc -c"])
-    check("a profile goes to a file, or to a program",
-          os.path.exists("profile001.pb.gz") and int(out) > 100, out, err)
+    TAP.ok("a profile goes to a file, or to a program",
+           os.path.exists("profile001.pb.gz") and int(out) > 100, out, err)
 
 
 def test_cut():
@@ -143,15 +130,15 @@ def test_cut():
             time.sleep(0.001)
         run.send_signal(number)
         ends.append((run.wait(PATIENCE) + number, os.listdir("cut")))
-    check("a file that is cut short goes, and the signal ends the command",
-          (0, []) in ends and
-          all(not names or names == ["raw"] for _, names in ends), ends)
+    TAP.ok("a file that is cut short goes, and the signal ends the command",
+           (0, []) in ends and
+           all(not names or names == ["raw"] for _, names in ends), ends)
 
 
 def test_peer():
     go = shutil.which("go")
     if not go:
-        skip("the shell says what `go tool pprof` says", "no go here")
+        TAP.skip("the shell says what `go tool pprof` says", "no go here")
         return
     lines = ["o", "divide_by=1000000", "nodefraction=.00001", "o",
              "help nosuch", "bogus", "focus x",
@@ -165,21 +152,21 @@ def test_peer():
         got = script(lines, profile)
         want = script(lines, profile,
                       tool=(go, "tool", "pprof", "-symbolize=none"))
-        check("the shell says what `go tool pprof` says, " + name,
-              own.sub("", got[1]) == own.sub("", want[1]), got[1], want[1])
+        TAP.ok("the shell says what `go tool pprof` says, " + name,
+               own.sub("", got[1]) == own.sub("", want[1]), got[1], want[1])
 
 
 def test_help():
     err = script(["help"])[1]
-    check("help lists commands and options",
-          all(re.search("^    %s +[A-Z]" % word, err, re.M)
-              for word in ("top", "peek", "focus", "unit")), err)
+    TAP.ok("help lists commands and options",
+           all(re.search("^    %s +[A-Z]" % word, err, re.M)
+               for word in ("top", "peek", "focus", "unit")), err)
     err = script(["help top"])[1]
-    check("help on a command tells of its words", "-cum" in err, err)
+    TAP.ok("help on a command tells of its words", "-cum" in err, err)
     err = script(["help tags"])[1]
-    check("that are not those of others", "-cum" not in err, err)
+    TAP.ok("that are not those of others", "-cum" not in err, err)
     err = script(["help sample_index"])[1]
-    check("help on sample_index names the types", "[samples cpu]" in err, err)
+    TAP.ok("help on sample_index names the types", "[samples cpu]" in err, err)
 
 
 # ----------------------------------------------------------- a terminal ----
@@ -242,26 +229,26 @@ def option(terminal, name):
 
 def test_terminal():
     t = Terminal(CPU)
-    check("a terminal gets a prompt", t.expect(PROMPT) is not None, t.seen)
+    TAP.ok("a terminal gets a prompt", t.expect(PROMPT) is not None, t.seen)
     text = t.type("top\r")
-    check("and a report with a bold title",
-          text and "\x1b[1m" in text and "accounting" in text, text)
+    TAP.ok("and a report with a bold title",
+           text and "\x1b[1m" in text and "accounting" in text, text)
     text = t.type("nonsense\r")
-    check("and messages in red",
-          text and "\x1b[31munrecognized command: \"nonsense\"" in text, text)
+    TAP.ok("and messages in red",
+           text and "\x1b[31munrecognized command: \"nonsense\"" in text, text)
     t.type("lines\r")
-    check("a choice is set by its name alone",
-          option(t, "granularity") == "lines", option(t, "granularity"))
-    check("quit ends the shell", t.close("quit\r") == 0)
+    TAP.ok("a choice is set by its name alone",
+           option(t, "granularity") == "lines", option(t, "granularity"))
+    TAP.ok("quit ends the shell", t.close("quit\r") == 0)
     t = Terminal(CPU)
     t.expect(PROMPT)
-    check("so does Ctrl-D", t.close() == 0)
+    TAP.ok("so does Ctrl-D", t.close() == 0)
     t = Terminal(CPU, TERM="dumb")
     t.expect(PROMPT)
     text = t.type("top\r")
-    check("a dumb terminal gets plain text",
-          text and "accounting" in text and "\x1b" not in text, text)
-    check("and may end, too", t.close() == 0)
+    TAP.ok("a dumb terminal gets plain text",
+           text and "accounting" in text and "\x1b" not in text, text)
+    TAP.ok("and may end, too", t.close() == 0)
 
 
 def test_width():
@@ -270,13 +257,13 @@ def test_width():
     wide = flags("-top", "wide.collapsed").stdout.split("\n")
     for columns, most in ((120, 120), (90, 90), (80, 160), (50, 100)):
         rows = rows_of(columns, "-top")
-        check("names are cut to a terminal of %d columns, or two rows" %
-              columns, max(map(len, rows)) == most < max(map(len, wide)),
-              "\n".join(rows), "\n".join(wide))
+        TAP.ok("names are cut to a terminal of %d columns, or two rows" %
+               columns, max(map(len, rows)) == most < max(map(len, wide)),
+               "\n".join(rows), "\n".join(wide))
     for words in (["-tree"], ["-peek=f"]):
         wide = flags(*words, "wide.collapsed").stdout.split("\n")
-        check("%s is not cut" % words[0], rows_of(60, *words) == wide,
-              rows_of(60, *words), wide)
+        TAP.ok("%s is not cut" % words[0], rows_of(60, *words) == wide,
+               rows_of(60, *words), wide)
 
 
 def rows_of(columns, *words):
@@ -309,45 +296,45 @@ def test_control_characters():
         while t.read(1):
             pass
         t.close("")
-        check("%s: a terminal is shown control characters" % format,
-              not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", t.seen) and
-              not re.search("\r(?!\n)", t.seen) and
-              "\\x1b[31mred" in t.seen and "c\\x9b1m" in t.seen and
-              "caf\u00e9 \u65e5\u672c \U0001f600" in t.seen, t.seen)
+        TAP.ok("%s: a terminal is shown control characters" % format,
+               not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", t.seen) and
+               not re.search("\r(?!\n)", t.seen) and
+               "\\x1b[31mred" in t.seen and "c\\x9b1m" in t.seen and
+               "caf\u00e9 \u65e5\u672c \U0001f600" in t.seen, t.seen)
     done = subprocess.run([cpprof, "-raw", "-symbolize=none",
                            "names.pb"], capture_output=True,
                           env=environment(), check=False)
-    check("a pipe gets them as they are",
-          all(name.encode() in done.stdout for name in names[:4]),
-          done.stdout)
+    TAP.ok("a pipe gets them as they are",
+           all(name.encode() in done.stdout for name in names[:4]),
+           done.stdout)
 
 
 def test_completion():
     t = Terminal(CPU)
     t.expect(PROMPT)
     t.type("foc\tmain\r")
-    check("an option is completed, with its =", option(t, "focus") == "main",
-          option(t, "focus"))
+    TAP.ok("an option is completed, with its =", option(t, "focus") == "main",
+           option(t, "focus"))
     t.type("sort=c\t\r")
-    check("so is its value", option(t, "sort") == "cum", option(t, "sort"))
+    TAP.ok("so is its value", option(t, "sort") == "cum", option(t, "sort"))
     t.type(":\r")
     t.type("focus=run(\t\r")
-    check("and the name of a function, as an expression",
-          option(t, "focus") == "run\\(int,\\schar\\*\\*\\)",
-          option(t, "focus"))
-    check("that matches it", "0.70s" in (t.type("top\r") or ""), t.seen)
+    TAP.ok("and the name of a function, as an expression",
+           option(t, "focus") == "run\\(int,\\schar\\*\\*\\)",
+           option(t, "focus"))
+    TAP.ok("that matches it", "0.70s" in (t.type("top\r") or ""), t.seen)
     text = t.type("peek ous name\x7f\x7f\x7f\x7f\x7f.\r")
-    check("Backspace works", text and "anonymous namespace" in text, text)
+    TAP.ok("Backspace works", text and "anonymous namespace" in text, text)
     text = t.type("peek nymous\t\r")
-    check("a part of a name is completed to all of it",
-          text and "| (anonymous namespace)::hash" in text, text)
+    TAP.ok("a part of a name is completed to all of it",
+           text and "| (anonymous namespace)::hash" in text, text)
     text = t.type("to\t\t", "topproto")
-    check("what is not certain is listed", text is not None, t.seen)
+    TAP.ok("what is not certain is listed", text is not None, t.seen)
     text = t.type("\x15help tra\t\r", "Every sample")
-    check("the words of help are completed", text is not None, t.seen)
+    TAP.ok("the words of help are completed", text is not None, t.seen)
     t.expect(PROMPT)
-    check("nothing is completed to nothing",
-          "unrecognized" in (t.type("zzz\t\r") or ""), t.seen)
+    TAP.ok("nothing is completed to nothing",
+           "unrecognized" in (t.type("zzz\t\r") or ""), t.seen)
     t.close()
 
 
@@ -367,21 +354,21 @@ def test_history():
     os.kill(t.pid, signal.SIGKILL)
     t.close("")
     lines, mode = history_lines()
-    check("a line is kept at once", "unit=ms" in lines, lines)
-    check("for the user alone", mode == 0o600, oct(mode))
+    TAP.ok("a line is kept at once", "unit=ms" in lines, lines)
+    TAP.ok("for the user alone", mode == 0o600, oct(mode))
     t = Terminal(CPU)
     t.expect(PROMPT)
     t.type("\x1b[A\r")
-    check("the next shell brings it back", option(t, "unit") == "ms",
-          option(t, "unit"))
+    TAP.ok("the next shell brings it back", option(t, "unit") == "ms",
+           option(t, "unit"))
     t.close()
     os.mkdir("state")
     t = Terminal(CPU, XDG_STATE_HOME=os.path.join(os.getcwd(), "state"))
     t.expect(PROMPT)
     t.type("unit=s\r")
     t.close()
-    check("XDG_STATE_HOME says where",
-          os.path.exists("state/cpprof/history"))
+    TAP.ok("XDG_STATE_HOME says where",
+           os.path.exists("state/cpprof/history"))
 
 
 def test_interrupt():
@@ -390,22 +377,22 @@ def test_interrupt():
                           for i in range(20000))
     t = Terminal("long.collapsed")
     t.expect(PROMPT)
-    check("Ctrl-C forgets a line", t.type("nonsense\x03") is not None, t.seen)
+    TAP.ok("Ctrl-C forgets a line", t.type("nonsense\x03") is not None, t.seen)
     text = t.type("top 1\r")
-    check("and all of it", text and "accounting" in text, text)
+    TAP.ok("and all of it", text and "accounting" in text, text)
     os.write(t.fd, b"top | sleep 100\r")
     time.sleep(0.7)
     begin = time.time()
-    check("Ctrl-C ends a program that a report is piped to",
-          t.type("\x03") is not None and time.time() - begin < 5, t.seen)
+    TAP.ok("Ctrl-C ends a program that a report is piped to",
+           t.type("\x03") is not None and time.time() - begin < 5, t.seen)
     # A report that is not read waits for the terminal.
     os.write(t.fd, b"traces\r")
     time.sleep(0.7)
-    check("Ctrl-C ends a report", "interrupted" in (t.type("\x03") or ""),
-          t.seen)
+    TAP.ok("Ctrl-C ends a report", "interrupted" in (t.type("\x03") or ""),
+           t.seen)
     text = t.type("top 1\r")
-    check("and the shell goes on", text and "accounting" in text, text)
-    check("to its end", t.close() == 0)
+    TAP.ok("and the shell goes on", text and "accounting" in text, text)
+    TAP.ok("to its end", t.close() == 0)
 
 
 def ends(term, keys, seconds):
@@ -426,9 +413,9 @@ def test_early_keys():
     """The instants in which the editor begins to listen, or a report ends."""
     for term in ("xterm", "dumb"):
         seen = ends(term, "\x04", None)
-        check("Ctrl-D is heard with the prompt, " + term, not any(seen), seen)
+        TAP.ok("Ctrl-D is heard with the prompt, " + term, not any(seen), seen)
         seen = ends(term, "\x04", 0.001)
-        check("and before it, " + term, not any(seen), seen)
+        TAP.ok("and before it, " + term, not any(seen), seen)
         seen = []
         for i in range(12):
             t = Terminal(CPU, TERM=term)
@@ -439,7 +426,7 @@ def test_early_keys():
             if t.type("\x03") is None or t.type("unit=ms\r") is None:
                 seen.append(t.seen)
             seen.append(t.close("\rquit\r"))
-        check("Ctrl-C leaves the shell, " + term, not any(seen), seen)
+        TAP.ok("Ctrl-C leaves the shell, " + term, not any(seen), seen)
 
 
 def slow_top(seconds, **more):
@@ -457,17 +444,17 @@ def slow_top(seconds, **more):
 def test_progress():
     os.mkfifo("slow")
     seen = slow_top(1.6)
-    check("after a second a terminal sees what takes so long",
-          "reading slow" in seen and "accounting" in seen, seen)
-    check("and it is gone before the report",
-          0 < seen.find("reading slow") < seen.rfind("\r\x1b[K") <
-          seen.find("File: "), seen)
+    TAP.ok("after a second a terminal sees what takes so long",
+           "reading slow" in seen and "accounting" in seen, seen)
+    TAP.ok("and it is gone before the report",
+           0 < seen.find("reading slow") < seen.rfind("\r\x1b[K") <
+           seen.find("File: "), seen)
     seen = slow_top(0.3)
-    check("what is quick tells nothing",
-          "reading" not in seen and "accounting" in seen, seen)
+    TAP.ok("what is quick tells nothing",
+           "reading" not in seen and "accounting" in seen, seen)
     seen = slow_top(1.6, TERM="dumb")
-    check("nor does a dumb terminal",
-          "reading" not in seen and "accounting" in seen, seen)
+    TAP.ok("nor does a dumb terminal",
+           "reading" not in seen and "accounting" in seen, seen)
     done = subprocess.Popen(
         [cpprof, "-symbolize=none", "-top", "slow"], env=environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -475,78 +462,78 @@ def test_progress():
     with open(CPU, "rb") as data, open("slow", "wb") as pipe:
         pipe.write(data.read())
     out, err = done.communicate(timeout=PATIENCE)
-    check("nor a pipe", "accounting" in out and not err, err)
+    TAP.ok("nor a pipe", "accounting" in out and not err, err)
 
 
 # -------------------------------------------------------------- sources ----
 
 def test_sources():
     top = flags("-top", CPU).stdout
-    check("options have their names of the shell",
-          flags("-top", "-sort=cum", "-granularity=lines", CPU).stdout ==
-          flags("-top", "-cum", "-lines", CPU).stdout)
+    TAP.ok("options have their names of the shell",
+           flags("-top", "-sort=cum", "-granularity=lines", CPU).stdout ==
+           flags("-top", "-cum", "-lines", CPU).stdout)
     err = flags("-top", "-sort=up", CPU).stderr
-    check("and their values", "invalid value \"up\" for flag -sort" in err, err)
+    TAP.ok("and their values", "invalid value \"up\" for flag -sort" in err, err)
     err = flags("-top", "-sort=cum", "-flat", CPU).stderr
-    check("which may not contradict", "conflicting options" in err, err)
-    check("flags may follow the file", flags(CPU, "-top").stdout == top)
-    check("and stand around it",
-          flags("-cum", CPU, "-top").stdout == flags("-top", "-cum",
-                                                     CPU).stdout)
+    TAP.ok("which may not contradict", "conflicting options" in err, err)
+    TAP.ok("flags may follow the file", flags(CPU, "-top").stdout == top)
+    TAP.ok("and stand around it",
+           flags("-cum", CPU, "-top").stdout == flags("-top", "-cum",
+                                                      CPU).stdout)
     shutil.copy(CPU, "-top")
     done = flags("-top", "--", "-top")
-    check("a file that begins with a dash comes behind --",
-          done.stdout == top, done.stderr)
+    TAP.ok("a file that begins with a dash comes behind --",
+           done.stdout == top, done.stderr)
     with open(CPU, "rb") as data:
         done = subprocess.run(
             [cpprof, "-", "-top", "-symbolize=none"], stdin=data,
             capture_output=True, text=True, check=False, env=environment())
-    check("- is standard input", done.stdout == top, done.stderr)
+    TAP.ok("- is standard input", done.stdout == top, done.stderr)
     os.makedirs("folder/below")
     shutil.copy(CPU, "folder/a")
     shutil.copy(CPU, "folder/b")
     shutil.copy(CPU, "folder/.hidden")
     shutil.copy(CPU, "folder/below/c")
-    check("a folder is the profiles in it",
-          flags("-raw", "folder").stdout == flags("-raw", CPU, CPU).stdout)
+    TAP.ok("a folder is the profiles in it",
+           flags("-raw", "folder").stdout == flags("-raw", CPU, CPU).stdout)
     empty = flags("-top", "-base=folder", "folder").stdout
-    check("also as a base", "100% of 0 total" in empty or
-          "0% of 0 total" in empty, empty)
-    check("several bases are added up",
-          flags("-top", "-base=folder/a", "-base=folder/b",
-                "folder").stdout == empty)
-    check("none is no base", flags("-top", "-base=", CPU).stdout == top)
+    TAP.ok("also as a base", "100% of 0 total" in empty or
+           "0% of 0 total" in empty, empty)
+    TAP.ok("several bases are added up",
+           flags("-top", "-base=folder/a", "-base=folder/b",
+                 "folder").stdout == empty)
+    TAP.ok("none is no base", flags("-top", "-base=", CPU).stdout == top)
     with open("folder/README", "w", encoding="utf-8") as readme:
         readme.write("nothing\n")
     done = flags("-raw", "folder")
-    check("what is none there is told of and left out",
-          done.stdout == flags("-raw", CPU, CPU).stdout and
-          "folder/README" in done.stderr, done.stderr)
+    TAP.ok("what is none there is told of and left out",
+           done.stdout == flags("-raw", CPU, CPU).stdout and
+           "folder/README" in done.stderr, done.stderr)
     os.mkdir("empty")
     done = flags("-top", "empty")
-    check("an empty folder is an error",
-          done.returncode == 2 and "empty: no files" in done.stderr,
-          done.stderr)
+    TAP.ok("an empty folder is an error",
+           done.returncode == 2 and "empty: no files" in done.stderr,
+           done.stderr)
     with open(CPU, "rb") as data:
         done = subprocess.run(
             ["setsid", cpprof, "-"], stdin=data, capture_output=True,
             text=True, check=False, env=environment())
-    check("a shell needs a terminal when the profile is standard input",
-          done.returncode == 2 and "no terminal" in done.stderr, done.stderr)
+    TAP.ok("a shell needs a terminal when the profile is standard input",
+           done.returncode == 2 and "no terminal" in done.stderr, done.stderr)
 
 
 def test_topics():
     done = flags("-help")
-    check("-help tells of all reports", "-focus=RE" in done.stdout)
+    TAP.ok("-help tells of all reports", "-focus=RE" in done.stdout)
     for word in ("filters", "shell", "sources", "formats"):
         done = subprocess.run([cpprof, "help", word], capture_output=True,
                               text=True, check=False)
-        check("help %s is a part of it" % word,
-              done.returncode == 0 and
-              0 < len(done.stdout) < len(flags("-help").stdout), done.stdout)
+        TAP.ok("help %s is a part of it" % word,
+               done.returncode == 0 and
+               0 < len(done.stdout) < len(flags("-help").stdout), done.stdout)
     done = subprocess.run([cpprof, "help", "nosuch"], capture_output=True,
                           text=True, check=False)
-    check("there is not help on everything", done.returncode == 2)
+    TAP.ok("there is not help on everything", done.returncode == 2)
 
 
 def main():
@@ -559,8 +546,7 @@ def main():
                      test_progress, test_sources, test_topics):
             test()
         os.chdir("/")
-    print("1..%d" % len(checks))
-    return not all(checks)
+    return TAP.end()
 
 
 sys.exit(main())

@@ -20,6 +20,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
+from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
 from web_server import Server, cpprof  # noqa: E402
 
@@ -744,8 +745,6 @@ def test_sources(folder):
         if not os.path.exists(path):
             with open(path, "w", encoding="ascii") as file:
                 file.write("marker\n" * 9 + "\0" * (name == "binary.c"))
-    sys.path.insert(1, os.path.join(HERE, ".."))
-    from protobuf import chunk, varint
     for name, wanted in names.items():
         path = os.path.join(folder, name).encode()
         number = lambda field, v: varint(field << 3) + varint(v)

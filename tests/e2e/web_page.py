@@ -20,7 +20,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
-from browser import Browser, find_browser  # noqa: E402
+from browser import Browser, boxes, click_box, find_browser  # noqa: E402
 import web_server  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
@@ -56,20 +56,8 @@ def text(b, selector):
                   json.dumps(selector))
 
 
-def boxes(b):
-    """What is drawn, by name; equal names are numbered."""
-    found = {}
-    for box in b.tell("cpprof.shown()"):
-        name = box["name"]
-        while name in found:
-            name += "'"
-        found[name] = box
-    return found
-
-
 def click(b, name):
-    box = boxes(b)[name]
-    b.click(box["x"] + box["width"] / 2, box["y"] + 8)
+    click_box(b, name)
     ready(b)
 
 

@@ -12,6 +12,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(HERE, ".."))
+from tap import Tap  # noqa: E402
+
 CPU = os.path.join(HERE, "cpu", "profile.pb")
 
 # The binaries of the profile are nowhere, and each report says so first.
@@ -116,20 +119,6 @@ PAIRS = [
 ]
 
 
-class Tap:
-    def __init__(self):
-        self.n = 0
-        self.failed = 0
-
-    def test(self, ok, name, *details):
-        self.n += 1
-        self.failed += not ok
-        print("%s %d - %s" % ("ok" if ok else "not ok", self.n, name))
-        if not ok:
-            for detail in details:
-                print("#   %r" % (detail,))
-
-
 def run(cpprof, words):
     with open(CPU, "rb") as stdin:
         return start([cpprof] + words, capture_output=True,
@@ -162,25 +151,25 @@ def test_errors(tap, cpprof):
         ok = done.returncode == 2 and not done.stdout and said.endswith("\n")
         if text is not None:
             ok = ok and said == "cpprof: %s\n" % text
-        tap.test(ok, "refused: " + short(words), done.returncode, said,
-                 done.stdout)
+        tap.ok("refused: " + short(words), ok, done.returncode, said,
+               done.stdout)
 
 
 def test_alike(tap, cpprof):
     want = run(cpprof, ["-top", CPU]).stdout
     for words in ALIKE:
         done = run(cpprof, words)
-        tap.test(done.returncode == 0 and done.stdout == want,
-                 "as -top: " + short(words), done.returncode, done.stderr)
+        tap.ok("as -top: " + short(words),
+               done.returncode == 0 and done.stdout == want,
+               done.returncode, done.stderr)
 
 
 def test_pairs(tap, cpprof):
     for one, other in PAIRS:
         a, b = run(cpprof, one), run(cpprof, other)
-        tap.test(a.returncode == b.returncode == 0 and a.stdout and
-                 a.stdout == b.stdout, "same: %s and %s" % (short(one),
-                                                            short(other)),
-                 a.stderr, b.stderr)
+        tap.ok("same: %s and %s" % (short(one), short(other)),
+               a.returncode == b.returncode == 0 and a.stdout and
+               a.stdout == b.stdout, a.stderr, b.stderr)
 
 
 # As it is in the file.
@@ -195,25 +184,25 @@ def raw_of(cpprof, profile):
 
 def test_profiles(tap, cpprof):
     done = run(cpprof, ["-proto"] + WHOLE + [CPU])
-    tap.test(raw_of(cpprof, done.stdout) ==
-             run(cpprof, ["-raw"] + WHOLE + [CPU]).stdout,
-             "what -proto writes, -raw prints as before")
+    tap.ok("what -proto writes, -raw prints as before",
+           raw_of(cpprof, done.stdout) ==
+           run(cpprof, ["-raw"] + WHOLE + [CPU]).stdout)
     done = run(cpprof, ["merge"] + WHOLE + ["-output=sum.gz", CPU, "cut", "packed.gz"])
-    tap.test(done.returncode == 0 and not done.stdout and
-             done.stderr.decode() ==
-             "cpprof: cut: parsing profile: unrecognized profile format "
-             "at byte 6\n"
-             "cpprof: Fetched 2 source profiles out of 3\n"
-             "Generating report in sum.gz\n",
-             "merge leaves out what it cannot read", done.stderr)
+    tap.ok("merge leaves out what it cannot read",
+           done.returncode == 0 and not done.stdout and
+           done.stderr.decode() ==
+           "cpprof: cut: parsing profile: unrecognized profile format "
+           "at byte 6\n"
+           "cpprof: Fetched 2 source profiles out of 3\n"
+           "Generating report in sum.gz\n", done.stderr)
     done = run(cpprof, ["-top", "-diff_base=" + CPU, "sum.gz"])
-    tap.test(done.stdout.split(b"\n")[6:] ==
-             run(cpprof, ["-top", CPU]).stdout.split(b"\n")[6:],
-             "twice a profile minus itself is the profile", done.stdout)
+    tap.ok("twice a profile minus itself is the profile",
+           done.stdout.split(b"\n")[6:] ==
+           run(cpprof, ["-top", CPU]).stdout.split(b"\n")[6:], done.stdout)
     done = run(cpprof, ["-raw", "-base=" + CPU, CPU])
-    tap.test(done.returncode == 0 and b"samples/count" in done.stdout and
-             b"Locations\nMappings\n" in done.stdout,
-             "a profile minus itself is empty", done.stdout[:300])
+    tap.ok("a profile minus itself is empty",
+           done.returncode == 0 and b"samples/count" in done.stdout and
+           b"Locations\nMappings\n" in done.stdout, done.stdout[:300])
 
 
 def heading(cpprof, words):
@@ -237,10 +226,10 @@ def test_sum(tap, cpprof):
             (["-top", "two"], []),
             (["comments", "two"], [])):
         told = heading(cpprof, words)
-        tap.test(told == want, "what was added up: " + short(words), told)
+        tap.ok("what was added up: " + short(words), told == want, told)
     run(cpprof, ["merge", "-output=two.gz", "two"])
-    tap.test(b"Sum of" not in run(cpprof, ["comments", "two.gz"]).stdout,
-             "a profile that is merged does not say so")
+    tap.ok("a profile that is merged does not say so",
+           b"Sum of" not in run(cpprof, ["comments", "two.gz"]).stdout)
 
 
 def labels(cpprof, words):
@@ -253,22 +242,23 @@ def labels(cpprof, words):
 def test_by(tap, cpprof):
     run(cpprof, ["merge", "-by=file", "-output=by.gz", "two", "packed.gz"])
     want = [("33.33", "packed.gz"), ("33.33", "two/a"), ("33.33", "two/b")]
-    tap.test(labels(cpprof, ["by.gz"]) == want,
-             "merge -by=file: samples tell their file", labels(cpprof, ["by.gz"]))
-    tap.test(heading(cpprof, ["top", "by.gz", CPU]) ==
-             ["Sum of 2 files, 4 processes"],
-             "processes are counted by their labels",
-             heading(cpprof, ["top", "by.gz", CPU]))
+    tap.ok("merge -by=file: samples tell their file",
+           labels(cpprof, ["by.gz"]) == want, labels(cpprof, ["by.gz"]))
+    tap.ok("processes are counted by their labels",
+           heading(cpprof, ["top", "by.gz", CPU]) ==
+           ["Sum of 2 files, 4 processes"],
+           heading(cpprof, ["top", "by.gz", CPU]))
     seen = labels(cpprof, ["-by=file", "by.gz", "two/a.pb.gz"])
-    tap.test(seen == [("25.00", "packed.gz"), ("25.00", "two/b"),
-                      ("50.00", "two/a")],
-             "-by=file: what has a process keeps it", seen)
+    tap.ok("-by=file: what has a process keeps it",
+           seen == [("25.00", "packed.gz"), ("25.00", "two/b"),
+                    ("50.00", "two/a")], seen)
     seen = labels(cpprof, ["-by=process", "two"])
-    tap.test(seen == [("100", "server")],
-             "-by=process: samples tell their program", seen)
+    tap.ok("-by=process: samples tell their program",
+           seen == [("100", "server")], seen)
     top = run(cpprof, ["top", "-by=file", "-tagfocus=process=two/a", "two"])
-    tap.test(b"accounting for 1.54s, 50.00% of 3.08s total" in top.stdout,
-             "a report of one of them", top.stdout)
+    tap.ok("a report of one of them",
+           b"accounting for 1.54s, 50.00% of 3.08s total" in top.stdout,
+           top.stdout)
 
 
 def test_terminal(tap, cpprof):
@@ -276,16 +266,15 @@ def test_terminal(tap, cpprof):
     for name in ("profile001.pb.gz", "profile002.pb.gz"):
         done = start([cpprof, "-proto", CPU], stdout=follower,
                               stderr=subprocess.PIPE, check=False)
-        tap.test(done.returncode == 0 and
-                 done.stderr.decode() == "Generating report in %s\n" % name and
-                 os.path.getsize(name) > 0,
-                 "a profile is not written to a terminal: " + name,
-                 done.stderr)
+        tap.ok("a profile is not written to a terminal: " + name,
+               done.returncode == 0 and
+               done.stderr.decode() == "Generating report in %s\n" % name and
+               os.path.getsize(name) > 0, done.stderr)
     done = start([cpprof, "-proto", "-divide_by=0", CPU],
                           stdout=follower, stderr=subprocess.DEVNULL,
                           check=False)
-    tap.test(done.returncode == 2 and not os.path.exists("profile003.pb.gz"),
-             "no file is left of a profile that failed")
+    tap.ok("no file is left of a profile that failed",
+           done.returncode == 2 and not os.path.exists("profile003.pb.gz"))
     os.close(leader)
     os.close(follower)
 
@@ -303,8 +292,8 @@ def test_many(tap, cpprof):
     ratio = start([cpprof, "-tags", "-unit=ns", "-divide_by=1000",
                             "-symbolize=none", "-"], input=many.stdout,
                            capture_output=True, check=False).stdout
-    tap.test(many.returncode == 0 and total and ratio == total,
-             "a thousand files are a thousand times one", many.stderr)
+    tap.ok("a thousand files are a thousand times one",
+           many.returncode == 0 and total and ratio == total, many.stderr)
 
 
 def test_full(tap, cpprof):
@@ -313,33 +302,35 @@ def test_full(tap, cpprof):
         with open("/dev/full", "wb") as full:
             done = start([cpprof] + words, stdout=full,
                                   stderr=subprocess.PIPE, check=False)
-        tap.test(done.returncode == 2 and done.stderr.count(b"\n") == 1 and
-                 b"No space left" in done.stderr,
-                 "a full disk is an error: " + short(words), done.returncode,
-                 done.stderr)
+        tap.ok("a full disk is an error: " + short(words),
+               done.returncode == 2 and done.stderr.count(b"\n") == 1 and
+               b"No space left" in done.stderr, done.returncode,
+               done.stderr)
 
 
 def test_rest(tap, cpprof):
     done = run(cpprof, ["-top", "-output=made", CPU])
     with open("made", "rb") as made:
-        tap.test(done.returncode == 0 and not done.stdout and
-                 made.read() == run(cpprof, ["-top", CPU]).stdout and
-                 done.stderr == b"Generating report in made\n", "-output")
+        tap.ok("-output", done.returncode == 0 and not done.stdout and
+               made.read() == run(cpprof, ["-top", CPU]).stdout and
+               done.stderr == b"Generating report in made\n")
     done = run(cpprof, ["-top", "nowhere", CPU])
-    tap.test(done.returncode == 0 and
-             done.stderr == b"cpprof: nowhere: No such file or directory\n"
-             b"cpprof: Fetched 1 source profiles out of 2\n" and
-             done.stdout == run(cpprof, ["-top", CPU]).stdout,
-             "a file that is missing is left out", done.stderr)
+    tap.ok("a file that is missing is left out", done.returncode == 0 and
+           done.stderr == b"cpprof: nowhere: No such file or directory\n"
+           b"cpprof: Fetched 1 source profiles out of 2\n" and
+           done.stdout == run(cpprof, ["-top", CPU]).stdout, done.stderr)
     done = run(cpprof, ["-top", "binary", CPU])
-    tap.test(done.stdout.startswith(b"File: binary\nBuild ID: c0ffee\n"),
-             "a first file that is a program names it", done.stdout[:60])
+    tap.ok("a first file that is a program names it",
+           done.stdout.startswith(b"File: binary\nBuild ID: c0ffee\n"),
+           done.stdout[:60])
     done = run(cpprof, ["-top", "abcd1234", CPU])
-    tap.test(done.stdout.startswith(b"File: server\nBuild ID: abcd1234\n"),
-             "a first word that is a build id is taken", done.stdout[:60])
+    tap.ok("a first word that is a build id is taken",
+           done.stdout.startswith(b"File: server\nBuild ID: abcd1234\n"),
+           done.stdout[:60])
     done = run(cpprof, ["-top", "-focus=nothing", CPU])
-    tap.test(done.stderr == b"cpprof: Focus expression matched no samples\n",
-             "an expression that matches nothing is told", done.stderr)
+    tap.ok("an expression that matches nothing is told",
+           done.stderr == b"cpprof: Focus expression matched no samples\n",
+           done.stderr)
 
 
 def test_help(tap, cpprof):
@@ -348,8 +339,9 @@ def test_help(tap, cpprof):
                   ["-top", "-help"], ["top", "-h"], ["version"],
                   ["--version"]):
         done = run(cpprof, words)
-        tap.test(done.returncode == 0 and b"cpprof" in done.stdout and
-                 not done.stderr, "printed: " + short(words), done.stderr)
+        tap.ok("printed: " + short(words),
+               done.returncode == 0 and b"cpprof" in done.stdout and
+               not done.stderr, done.stderr)
 
 
 def main():
@@ -370,8 +362,7 @@ def main():
         test_rest(tap, cpprof)
         test_help(tap, cpprof)
         os.chdir("/")
-    print("1..%d" % tap.n)
-    return 1 if tap.failed else 0
+    return tap.end()
 
 
 if __name__ == "__main__":

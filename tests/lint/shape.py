@@ -12,8 +12,8 @@ and the invariants. A file of src that prose names by a folder and a name, as
 import os
 import re
 import subprocess
-import sys
-import tempfile
+
+from trees import main
 
 MAX_LINES = 1000
 # From here on a reader needs to be told what a file is about.
@@ -154,27 +154,5 @@ GOOD = {
     "fixtures/long.c": "\t" * 2000,
 }
 
-
-def self_test():
-    with tempfile.TemporaryDirectory() as root:
-        for path, text in {**BAD, **GOOD}.items():
-            os.makedirs(os.path.dirname(os.path.join(root, path)) or root,
-                        exist_ok=True)
-            with open(os.path.join(root, path), "w", encoding="utf-8") as out:
-                out.write(text)
-        caught = {line.split(":")[0] for line in check(root)}
-    missed = set(BAD) - caught
-    wrong = set(GOOD) & caught
-    for path in sorted(missed):
-        print("not caught: %s" % path)
-    for path in sorted(wrong):
-        print("caught wrongly: %s" % path)
-    return 1 if missed or wrong else 0
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "--self-test":
-        sys.exit(self_test())
-    problems = check(sys.argv[1])
-    print("\n".join(problems))
-    sys.exit(1 if problems else 0)
+    main(check, BAD, GOOD)

@@ -3,13 +3,11 @@
  * Several CPU captures at once: each shows its own stretch and no other, what
  * they have in common is in all of them, and none ends another.
  */
+#include "capture.h"
 #include "command.h"
 #include "load.h"
-#include "memory.h"
 #include "session.h"
-#include "tap.h"
 
-#include <cpprof/captures.h>
 #include <cpprof/labels.h>
 
 #include <dlfcn.h>
@@ -21,11 +19,6 @@
 #include <unistd.h>
 
 #define N_MAX 128
-
-struct one {
-    struct memory file;
-    struct cpprof_capture *capture;
-};
 
 static enum cpprof_status
 try_begin(struct one *c, const struct cpprof_cpu_options *options,
@@ -51,26 +44,6 @@ static void
 begin(struct one *c)
 {
     begin_with(c, 0);
-}
-
-static struct profile *
-end(struct one *c)
-{
-    struct cpprof_error error = {0};
-    struct profile *p;
-
-    if (cpprof_capture_stop(c->capture, &error))
-        bail("end: %s", error.text);
-    p = memory_profile(&c->file);
-    if (!p)
-        bail("that is no profile");
-    return p;
-}
-
-static double
-seconds_in(const struct profile *p, const char *name)
-{
-    return (double)profile_cpu_in(p, name) / 1e9;
 }
 
 /* Ticks of the kernel come at 250 Hz or more: what one of them is too early or

@@ -3,11 +3,8 @@
  * Several captures of wall time at once: each shows its own stretch, by its own
  * flags, whatever the others begin and end.
  */
+#include "capture.h"
 #include "load.h"
-#include "memory.h"
-#include "tap.h"
-
-#include <cpprof/captures.h>
 
 #include <pthread.h>
 #include <string.h>
@@ -15,11 +12,6 @@
 #include <unistd.h>
 
 #define TRIES 4
-
-struct one {
-    struct memory file;
-    struct cpprof_capture *capture;
-};
 
 static void
 begin(struct one *c, uint32_t flags)
@@ -32,26 +24,6 @@ begin(struct one *c, uint32_t flags)
             (struct cpprof_writer[]){memory_writer(&c->file)}, &options,
             &c->capture, &error))
         bail("capture: %s", error.text);
-}
-
-static struct profile *
-end(struct one *c)
-{
-    struct cpprof_error error = {0};
-    struct profile *p;
-
-    if (cpprof_capture_stop(c->capture, &error))
-        bail("end: %s", error.text);
-    p = memory_profile(&c->file);
-    if (!p)
-        bail("that is no profile");
-    return p;
-}
-
-static double
-seconds_in(const struct profile *p, const char *name)
-{
-    return (double)profile_cpu_in(p, name) / 1e9;
 }
 
 /* Not the same, so that they are not made one. */

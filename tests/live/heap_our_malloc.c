@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program without a malloc of its own, that writes a heap profile to nowhere
- * and says on standard output how that went. */
+/* A program that writes a heap profile to nowhere, with the malloc that it is
+ * linked with, and says on standard output how that went. */
 #include <cpprof/heap.h>
 
 #include <stdio.h>

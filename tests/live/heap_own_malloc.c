@@ -3,11 +3,8 @@
  * A program with a malloc of its own, shown to its libraries or, with HIDDEN,
  * to nobody. Says on standard output what writing a heap profile said.
  */
-#include <cpprof/heap.h>
-
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,23 +50,4 @@ realloc(void *old, size_t n)
         memcpy(block, old, before < n ? before : n);
     }
     return block;
-}
-
-static int
-drop(void *ctx, const void *data, size_t n)
-{
-    return 0;
-}
-
-int
-main(void)
-{
-    struct cpprof_writer writer = {sizeof writer, drop, NULL, NULL};
-    struct cpprof_error error = {0};
-
-    if (cpprof_heap_write(&writer, NULL, &error))
-        printf("%d %s\n", (int)error.status, error.text);
-    else
-        printf("0 written\n");
-    return 0;
 }

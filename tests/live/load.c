@@ -27,6 +27,16 @@ wall_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+struct timespec
+in_an_hour(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    t.tv_sec += 3600;
+    return t;
+}
+
 static uint64_t
 timeval_ns(struct timeval t)
 {

@@ -6,6 +6,7 @@
 #define LIVE_LOAD_H
 
 #include <stdint.h>
+#include <time.h>
 
 #define MS     UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
@@ -18,6 +19,10 @@ uint64_t
 process_cpu_ns(void);
 uint64_t
 wall_ns(void);
+
+/* An end for calls that are to wait for ever. */
+struct timespec
+in_an_hour(clockid_t clock);
 
 /* Burn that much CPU time of the calling thread, nearly all of it in user
  * mode. Four functions that do the same under different names, never inlined

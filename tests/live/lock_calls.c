@@ -4,6 +4,8 @@
  * to wait for, the call itself, and what a cancellation leaves behind.
  */
 #include "lock_calls.h"
+
+#include "load.h"
 #include "tap.h"
 
 #include <cpprof/profiles.h>
@@ -93,16 +95,6 @@ lock_call_prepare(int which)
     if (which >= FIRST_JOIN &&
         pthread_create(&now->endless, NULL, sleep_for_ever, NULL))
         bail("no thread");
-}
-
-static struct timespec
-in_an_hour(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    t.tv_sec += 3600;
-    return t;
 }
 
 static void

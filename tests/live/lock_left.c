@@ -4,6 +4,7 @@
  * asynchronous cancellation. Who holds the lock is charged for what others
  * really waited, and for no more.
  */
+#include "load.h"
 #include "others.h"
 #include "tap.h"
 
@@ -24,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS 1000 /* of usleep() */
+#define MS_US 1000 /* for usleep() */
 
 static double
 mutex_ms(void)
@@ -57,16 +58,6 @@ static mtx_t held_c11;
 static sigjmp_buf out;
 static sem_t go_on;
 static _Atomic int is_out;
-
-static struct timespec
-in_an_hour(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    t.tv_sec += 3600;
-    return t;
-}
 
 /* Each call that waits for a mutex. */
 static void
@@ -134,7 +125,7 @@ waits_to_jump(void *which)
         wait_for_it((int)(intptr_t)which);
     is_out = 1;
     while (is_out < 2)
-        usleep(MS);
+        usleep(MS_US);
     wait_out(&go_on);
     return NULL;
 }
@@ -157,7 +148,7 @@ charged_without_waiters(int which)
 
     for (i = 0; i < 5; i++) {
         hold(which, true);
-        usleep(10 * MS);
+        usleep(10 * MS_US);
         hold(which, false);
     }
     return mutex_ms() - before;
@@ -176,7 +167,7 @@ cancelled_waiter_is_charged_once(int which)
     pthread_cancel(thread);
     pthread_join(thread, NULL);
     end = now_ms();
-    usleep(30 * MS);
+    usleep(30 * MS_US);
     hold(which, false);
     waited = mutex_ms() - before;
     snprintf(name, sizeof name, "%s cancelled: charged until then",
@@ -204,7 +195,7 @@ charged_for_another(int which)
 
     hold(which, true);
     thread = started(locks_and_unlocks, (void *)(intptr_t)which);
-    usleep(30 * MS);
+    usleep(30 * MS_US);
     hold(which, false);
     pthread_join(thread, NULL);
     return mutex_ms() - before;
@@ -274,7 +265,7 @@ waiter_that_jumps_out_is_forgotten(int which)
     check_equal(n_waiting(), 1, name);
     pthread_kill(thread, SIGUSR1);
     while (!is_out)
-        usleep(MS);
+        usleep(MS_US);
     snprintf(name, sizeof name, "%s left: a dump does not", calls[which]);
     check_equal(n_waiting(), 0, name);
     hold(which, false);
@@ -282,7 +273,7 @@ waiter_that_jumps_out_is_forgotten(int which)
              calls[which]);
     check_at_most(charged_without_waiters(which), 1, name);
     is_out = 2;
-    usleep(20 * MS);
+    usleep(20 * MS_US);
     snprintf(name, sizeof name, "%s left: others are charged for themselves",
              calls[which]);
     check_near(nearest_to_30(which), 30, 15, name);
@@ -328,7 +319,7 @@ wait_that_is_not_permitted_is_not_charged(void)
     pthread_mutex_lock(&checked);
     thread = started(locks_checked, NULL);
     let_others_sleep();
-    usleep(30 * MS);
+    usleep(30 * MS_US);
     pthread_join(started(waits_without_the_mutex, &code), NULL);
     check_equal(code, EPERM, "waiting without the mutex is not permitted");
     check_at_most(mutex_ms() - before, 0, "nor is it charged");

@@ -13,8 +13,6 @@ import base64
 import concurrent.futures
 import email.parser
 import email.policy
-import gzip
-import http.server
 import json
 import os
 import re
@@ -30,12 +28,13 @@ import urllib.parse
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
+from push_server import (Profile, Pushed, Server, closed_port, pushed,
+    seconds_of)  # noqa: E402
 from tap import Tap  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv[1])
 SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
 HAS_HOOKS = SANITIZER != "thread"
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 FOLDER = tempfile.mkdtemp(prefix="cpprof-push-")
 PUSH = "/push.v1.PusherService/Push"
 KINDS = {"process_cpu", "memory", "block", "mutex", "goroutine"}
@@ -48,79 +47,6 @@ TYPES = {
     "wall": ["samples", "wall"],
 }
 TAP = Tap()
-
-
-# -------------------------------------------------------------- the server --
-
-class Request:
-    def __init__(self, path, headers, body, answer):
-        self.path, self.headers, self.body = path, headers, body
-        self.answer, self.at = answer, time.time()
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        keeper = self.server.keeper
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        with keeper.lock:
-            answer = keeper.answers.pop(0) if keeper.answers else 200
-            keeper.requests.append(Request(self.path, self.headers, body,
-                                           answer))
-        if answer == "silence":
-            keeper.over.wait(30)
-            return
-        text = b"no, and this is why\n" if answer >= 300 else b""
-        self.send_response(answer)
-        if answer == 429:
-            self.send_header("Retry-After", "1")
-        if answer == 302:
-            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *args):
-        pass
-
-
-class Quiet(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request, client_address):
-        pass
-
-
-class Server:
-    """Keeps what it gets; answers: what the first requests are told."""
-
-    def __init__(self, answers=(), port=0):
-        self.answers, self.requests = list(answers), []
-        self.lock, self.over = threading.Lock(), threading.Event()
-        self.http = Quiet(("127.0.0.1", port), Handler)
-        self.http.keeper = self
-        self.url = "http://127.0.0.1:%d" % self.http.server_address[1]
-        threading.Thread(target=self.http.serve_forever, args=(0.05,),
-                         daemon=True).start()
-
-    def close(self):
-        self.over.set()
-        self.http.shutdown()
-        self.http.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *args):
-        self.close()
-
-
-def closed_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 # ----------------------------------------------------------- the program ----
@@ -162,84 +88,6 @@ class Ran:
 def run_by(words, *args, **keys):
     env = dict(keys.pop("env", {}), CPPROF=words)
     return Ran("-", *args, env=env, **keys)
-
-
-# -------------------------------------------------------------- decoding ----
-
-def decode(data, message, proto):
-    done = subprocess.run(["protoc", "-I", DATA, "--decode=" + message, proto],
-                          input=data, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, check=False)
-    return done.stdout.decode() if done.returncode == 0 else ""
-
-
-def unescape(text):
-    return text.encode("latin1").decode("unicode_escape").encode("latin1")
-
-
-class Pushed:
-    """One request to /push.v1, as protoc reads it."""
-
-    def __init__(self, request):
-        text = decode(request.body, "push.v1.PushRequest", "push.proto")
-        pairs = re.findall(r'labels \{\n\s+name: "(.*)"\n\s+value: "(.*)"\n',
-                           text)
-        self.request = request
-        self.n_labels, self.labels = len(pairs), dict(pairs)
-        self.ids = re.findall(r'^\s+ID: "(.*)"$', text, re.M)
-        raw = re.findall(r'^\s+raw_profile: "(.*)"$', text, re.M)
-        self.raw = unescape(raw[0]) if raw else b""
-        self.unknown = re.findall(r"^\s*\d+(?:: .*| \{)$", text, re.M)
-        self.kind = self.labels.get("__name__")
-
-
-def pushed(server):
-    return [Pushed(r) for r in server.requests if r.answer == 200]
-
-
-class Profile:
-    """What protoc reads of a profile: rows of (functions, values)."""
-
-    def __init__(self, raw):
-        text = decode(gzip.decompress(raw), "perftools.profiles.Profile",
-                      "profile.proto")
-        strings = [unescape(s).decode() for s in
-                   re.findall(r'^string_table: "(.*)"$', text, re.M)]
-        blocks = re.findall(r"^(\w+) \{\n(.*?)^\}$", text, re.M | re.S)
-        functions, places = {}, {}
-        self.rows, self.types = [], []
-        for kind, body in blocks:
-            numbers = [(k, int(v)) for k, v in
-                       re.findall(r"^\s+(\w+): (-?\d+)$", body, re.M)]
-            first = dict(reversed(numbers))
-            if kind == "sample_type":
-                self.types.append(strings[first["type"]])
-            elif kind == "function":
-                functions[first["id"]] = strings[first.get("name", 0)]
-            elif kind == "location":
-                places[first["id"]] = [v for k, v in numbers
-                                       if k == "function_id"]
-            elif kind == "sample":
-                self.rows.append(([v for k, v in numbers
-                                   if k == "location_id"],
-                                  [v for k, v in numbers if k == "value"]))
-        self.rows = [({functions.get(f) for p in stack
-                       for f in places.get(p, [])}, values)
-                     for stack, values in self.rows]
-        found = re.search(r"^duration_nanos: (\d+)$", text, re.M)
-        self.seconds = int(found[1]) / 1e9 if found else 0
-        found = re.search(r"^time_nanos: (\d+)$", text, re.M)
-        self.until = self.seconds + int(found[1]) / 1e9
-
-    def total(self, i, function=None):
-        return sum(values[i] for names, values in self.rows
-                   if function is None or function in names)
-
-
-def seconds_of(all_):
-    """Of all intervals together; sent twice is counted once."""
-    return sum(Profile(raw).seconds for raw in
-               {p.ids[0]: p.raw for p in all_}.values())
 
 
 def go_reads(raw):

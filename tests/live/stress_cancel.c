@@ -2,6 +2,8 @@
 /* Threads that are cancelled in the calls; see stress_cancel.h. */
 #include "stress_cancel.h"
 
+#include "load.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
@@ -32,16 +34,6 @@ static pthread_barrier_t barrier; /* of the two */
 
 static int is_waiting;
 static int n_cleaned;
-
-static struct timespec
-in_an_hour(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    t.tv_sec += 3600;
-    return t;
-}
 
 /* ---- what is waited in ------------------------------------------------ */
 

@@ -254,17 +254,6 @@ find_vdso(void)
     }
 }
 
-static void
-begin_at(struct walk *walk, uintptr_t pc)
-{
-    size_t i = 0;
-
-    while (i < walk->n && walk->pcs[i] != pc)
-        i++;
-    walk->n -= i;
-    memmove(walk->pcs, walk->pcs + i, walk->n * sizeof *walk->pcs);
-}
-
 /* From here: where a handler takes longer than any interval, as under an
  * emulator on a machine that does other things, the load gets on nevertheless.
  */

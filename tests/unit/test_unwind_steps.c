@@ -43,18 +43,6 @@ static uintptr_t stack_hi;
 static bool in_view;
 static bool ends_by_hand; /* on a stack that makecontext() made */
 
-/* Drop what libgcc saw of the handler itself. */
-static void
-begin_at(struct walk *walk, uintptr_t pc)
-{
-    size_t i = 0;
-
-    while (i < walk->n && walk->pcs[i] != pc)
-        i++;
-    walk->n -= i;
-    memmove(walk->pcs, walk->pcs + i, walk->n * sizeof *walk->pcs);
-}
-
 /* Is walk the beginning of ours? On a stack that was made by hand, libgcc also
  * names what is behind its start, and what would have called that. */
 static bool
