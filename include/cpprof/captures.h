@@ -2,8 +2,8 @@
 /*
  * Profiles of a stretch of time, as many at once as are asked for: captures of
  * CPU or wall time, and the difference between two moments of a profile that
- * counts up. What an HTTP handler or an agent is made of; a program that wants
- * one CPU profile takes cpprof_cpu_start().
+ * counts up. HTTP handlers and agents are made of them; a program that wants
+ * one CPU profile uses cpprof_cpu_start().
  */
 #ifndef CPPROF_CAPTURES_H
 #define CPPROF_CAPTURES_H

@@ -27,8 +27,8 @@ extern "C" {
 
 /*
  * Sample one allocation in so many bytes on average (0: none, 1: all), from
- * now on, in every thread. What was sampled before keeps the weight that it
- * was given, so a change at any time leaves all values unbiased. A negative
+ * now on, in every thread. Earlier samples keep their weight, so a
+ * change at any time leaves all values unbiased. A negative
  * number changes nothing.
  *
  * Returns the rate before.

@@ -39,7 +39,8 @@ struct cpprof_map {
 
 /*
  * The next line of a text that reaches up to end, at *text, which is moved
- * behind it. What is not a line of /proc/PID/maps is passed over.
+ * behind it. Other lines than those of
+ * /proc/PID/maps are passed over.
  *
  * map      its size is set by the caller, the rest is filled.
  *

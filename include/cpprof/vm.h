@@ -215,9 +215,9 @@ CPPROF_API void
 cpprof_vm_thread_set_tid(struct cpprof_vm_thread *t, int32_t tid);
 
 /*
- * For who looks at a native thread now and then instead of following it
- * (CPPROF_VM_FINDS); modes TICK and CPU. What is found at a look has run since
- * the look before.
+ * For interpreters that poll native threads instead of following them
+ * (CPPROF_VM_FINDS); modes TICK and CPU. What a poll finds has run since the
+ * poll before.
  *
  * The calling native thread runs t: it is entered, and has the time that the
  * one of its kind that was entered has not been charged with.

@@ -49,7 +49,7 @@ struct pprof_symbolize_options {
     size_t n_binaries;
     /* Asked for a file that is not on this machine, by its build id in hex: it
      * puts a path of n_path bytes at most into path; false: there is none.
-     * NULL: nobody is asked. What comes is checked. */
+     * NULL: nobody is asked. The file is checked. */
     bool (*fetch)(void *ctx, enum pprof_wanted_file what, const char *build_id,
                   char *path, size_t n_path);
 };
