@@ -5,18 +5,20 @@
  * interrupts system calls. If stderr is no terminal there is no line, but
  * others can still ask what is being done.
  */
+#include "arch/clock.h"
 #include "cli/messages.h"
 #include "cli/terminal.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Milliseconds before the first line, and between two after that. */
 #define FIRST_MS 1000
 #define NEXT_MS  500
+
+#define NS_PER_MS 1000000u
 
 static struct {
     pthread_mutex_t lock;
@@ -26,7 +28,7 @@ static struct {
     bool shown;
     bool ending;
     bool running;
-    struct timespec begin;
+    uint64_t begin_ns;
     /* Only the calling thread uses this. */
     pthread_t thread;
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -44,40 +46,32 @@ hide(void)
 static void
 show(void)
 {
+    uint64_t ns = cpprof__now_ns(CLOCK_MONOTONIC) - progress.begin_ns;
     unsigned columns = cpprof__terminal_columns(STDERR_FILENO);
     char line[224];
-    struct timespec now;
     int n;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    n = snprintf(line, sizeof line, "\r\033[K%.*s (%ld s)",
+    n = snprintf(line, sizeof line, "\r\033[K%.*s (%u s)",
                  columns > 20 ? (int)columns - 12 : 68, progress.what,
-                 (long)(now.tv_sec - progress.begin.tv_sec));
+                 (unsigned)(ns / CPPROF__NS_PER_S));
     progress.shown = write(STDERR_FILENO, line, (size_t)n) == n;
-}
-
-static void
-add_ms(struct timespec *t, long ms)
-{
-    t->tv_nsec += ms * 1000000;
-    t->tv_sec += t->tv_nsec / 1000000000;
-    t->tv_nsec %= 1000000000;
 }
 
 static void *
 run(void *arg)
 {
-    struct timespec next = progress.begin;
+    uint64_t next_ns = progress.begin_ns + FIRST_MS * NS_PER_MS;
 
     (void)arg;
-    add_ms(&next, FIRST_MS);
     pthread_mutex_lock(&progress.lock);
     while (!progress.ending) {
+        const struct timespec next = cpprof__timespec_of(next_ns);
+
         if (pthread_cond_timedwait(&progress.changed, &progress.lock, &next) ==
             0)
             continue;
         show();
-        add_ms(&next, NEXT_MS);
+        next_ns += NEXT_MS * NS_PER_MS;
     }
     hide();
     pthread_mutex_unlock(&progress.lock);
@@ -109,7 +103,7 @@ cpprof__progress(const char *format, ...)
 
     pthread_mutex_lock(&progress.lock);
     if (!*progress.what)
-        clock_gettime(CLOCK_MONOTONIC, &progress.begin);
+        progress.begin_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     va_start(args, format);
     cpprof__message_text(progress.what, sizeof progress.what, format, args);
     va_end(args);
@@ -122,13 +116,12 @@ cpprof__progress(const char *format, ...)
 long
 cpprof__progress_now(char *what, size_t n)
 {
-    struct timespec now;
+    uint64_t ns = cpprof__now_ns(CLOCK_MONOTONIC);
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
     pthread_mutex_lock(&progress.lock);
     snprintf(what, n, "%s", progress.what);
     pthread_mutex_unlock(&progress.lock);
-    return *what ? (long)(now.tv_sec - progress.begin.tv_sec) : 0;
+    return *what ? (long)((ns - progress.begin_ns) / CPPROF__NS_PER_S) : 0;
 }
 
 void

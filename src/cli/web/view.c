@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views: each is made by a child, which writes it into a file in memory; the
- * server's thread waits for it, sends it, and keeps it for the next who asks
- * the same.
+ * Views: each is made by a child, which writes it into a file in memory. The
+ * server's thread waits for it, sends it, and keeps it for the next client that
+ * asks the same.
  *
  * The child has its own copy of the profile, filters it, and tells how it went
  * in memory that both share. It gets a minute, and ends when its client leaves,
@@ -15,6 +15,7 @@
  */
 #include "cli/web/web.h"
 
+#include "arch/clock.h"
 #include "base/gzip.h"
 #include "base/status.h"
 #include "report/code/source.h"
@@ -313,10 +314,8 @@ begin_child(const struct cpprof__web_call *call)
 
     pthread_mutex_lock(&web->lock);
     while (!has_left && web->n_children >= (unsigned)(most > 1 ? most : 1)) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_MS * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        until = cpprof__timespec_of(cpprof__now_ns(CLOCK_REALTIME) +
+                                    LOOK_MS * 1000000);
         pthread_cond_timedwait(&web->changed, &web->lock, &until);
         pthread_mutex_unlock(&web->lock);
         has_left = is_unwanted(call);

@@ -9,6 +9,7 @@
  */
 #include "cli/web/web.h"
 
+#include "arch/clock.h"
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
@@ -21,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A profile that is read within this many milliseconds is read before anything
@@ -221,24 +221,15 @@ static struct {
 
 /* A moment in so many milliseconds, as conditions want it. */
 static struct timespec
-moment_in(long ms)
+moment_in(uint64_t ms)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_nsec += ms % 1000 * 1000000;
-    t.tv_sec += ms / 1000 + t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
-    return t;
+    return cpprof__timespec_of(cpprof__now_ns(CLOCK_REALTIME) + ms * 1000000);
 }
 
 uint64_t
 cpprof__web_now_s(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec;
+    return cpprof__now_ns(CLOCK_MONOTONIC) / CPPROF__NS_PER_S;
 }
 
 static bool

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads of a session: each one gets a slot and is armed, those that are
- * there and those that come.
+ * The threads of a session, old and new ones: each gets a slot and is armed.
  *
  * A thread made by pthread_create is announced by its creator, which gives it
  * a slot; the new thread arms itself before it runs the program's code, and
@@ -19,6 +18,7 @@
 #include "collect/threads/threads.h"
 
 #include "arch/atomic.h"
+#include "arch/mix.h"
 #include "arch/place.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_threads.h"
@@ -100,7 +100,7 @@ draw_phase(void)
     if (!phase_state &&
         getrandom(&phase_state, sizeof phase_state, GRND_NONBLOCK) < 0)
         phase_state = cpprof__clock_ns(CLOCK_MONOTONIC);
-    phase_state += 0x9e3779b97f4a7c15u;
+    phase_state += CPPROF__GOLDEN;
     return 1 +
            (uint64_t)((unsigned __int128)phase_state * plan.period_ns >> 64);
 }

@@ -225,11 +225,10 @@ static struct cpprof__http_request *
 wait_for_work(struct cpprof__http_server *s)
 {
     struct cpprof__http_request *r = take_queued(s);
-    struct timespec until;
+    const struct timespec until = cpprof__timespec_of(
+        cpprof__now_ns(CLOCK_MONOTONIC) + PATIENCE_SECONDS * CPPROF__NS_PER_S);
     int failed = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += PATIENCE_SECONDS;
     s->n_idle_workers++;
     while (!r && !s->stops && failed != ETIMEDOUT && !s->host->pauses()) {
         failed = pthread_cond_timedwait(&s->work, &s->lock, &until);

@@ -18,6 +18,7 @@
  */
 #include "vm/profile/timers.h"
 
+#include "arch/mix.h"
 #include "arch/place.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/proc.h"
@@ -141,8 +142,7 @@ drop(struct cpprof__vm_timer *timer)
 static uint64_t
 draw_phase(void)
 {
-    uint64_t step = 0x9e3779b97f4a7c15u;
-    uint64_t phase = add_relaxed(&all.phase, step) + step;
+    uint64_t phase = add_relaxed(&all.phase, CPPROF__GOLDEN) + CPPROF__GOLDEN;
 
     return 1 + (uint64_t)((unsigned __int128)phase * all.period_ns >> 64);
 }
