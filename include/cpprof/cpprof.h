@@ -11,8 +11,8 @@
  *
  * Names are cpprof_OBJECT_VERB. Arguments come in one order: the object, what
  * it works with, options, outputs, error. <cpprof/vm.h> is for interpreters,
- * <cpprof/recording.h> for recorders, <cpprof/attach.h> for who comes late,
- * <cpprof/pprof.h> for readers of profiles.
+ * <cpprof/recording.h> for recorders, <cpprof/attach.h> for programs that run
+ * already, <cpprof/pprof.h> for readers of profiles.
  */
 #ifndef CPPROF_CPPROF_H
 #define CPPROF_CPPROF_H

@@ -65,8 +65,8 @@ cpprof_recording_free(struct cpprof_recording *recording);
 
 /*
  * Like cpprof_recording_read(), but only of processes that have ended, while
- * others run; max images and max heaps at most. A caller that removes them again
- * and again, with cpprof_recording_remove(), needs space for the running
+ * others run; max images and max heaps at most. A caller that removes them
+ * again and again, with cpprof_recording_remove(), needs space for the running
  * processes only.
  */
 CPPROF_API enum cpprof_status

@@ -158,9 +158,10 @@ CPPROF_API bool
 cpprof_vm_add_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes);
 
 /*
- * The same for who has no names for it: called by `inner`, a native function
- * that a script called, which the host started by calling `outer`. What stands
- * in between, outer as well, is the run loop (the largest) and plumbing. False:
+ * The same for interpreters without symbols: it is called by `inner`, a native
+ * function that a script called, which the host started by calling `outer`. The
+ * functions in between, outer as well, are the run loop (the largest) and
+ * plumbing. False:
  * the stack could not be walked, or there was no room.
  * Safety: MT.
  */
@@ -207,9 +208,9 @@ cpprof_vm_thread_enter(struct cpprof_vm_thread *t);
  * An interpreter that has one lock for all its threads may let any that holds
  * it come to the safepoints of the others, which are never entered then. The
  * CPU time of t (mode CPU) is that of the native thread tid, as gettid() has
- * it; without this, of who comes.
+ * it; without this, of the thread that comes.
  *
- * Safety: who holds that lock.
+ * Safety: the caller holds that lock.
  */
 CPPROF_API void
 cpprof_vm_thread_set_tid(struct cpprof_vm_thread *t, int32_t tid);
@@ -269,8 +270,8 @@ cpprof_vm_own_thread_begin(void);
 CPPROF_API void
 cpprof_vm_own_thread_end(void);
 
-/* The profile that runs, by its number; 0: none. For who wants to know at every
- * call: it is two loads. Only cpprof changes it. */
+/* The profile that runs, by its number; 0: none. For callers that want to know
+ * at every call: it is two loads. Only cpprof changes it. */
 struct cpprof_vm_running {
     uint32_t ticks; /* that goes by ticks */
     uint32_t spans; /* that counts spans */

@@ -2,10 +2,10 @@
 /*
  * Patches the entries of modules; patch.h tells what.
  *
- * Each module is looked at within the loader's own look at its list
- * (dl_iterate_phdr): the loader unmaps nothing meanwhile. One look handles one
- * module, so that who loads, unloads or throws waits for a fraction of a
- * millisecond. The list may change in between: then it begins anew.
+ * Each module is looked at in a call of dl_iterate_phdr(), in which the loader
+ * unmaps nothing. One call handles one module, so a thread that loads, unloads
+ * or throws waits for a fraction of a millisecond. If the list changes between
+ * two calls, the walk begins anew.
  *
  * A module that is just being loaded is in the list, too, while the loader
  * relocates it. Entries that cannot be written to later, since the loader

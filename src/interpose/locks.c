@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes. C++'s std::mutex and its kin come by here, too.
+ * The calls on mutexes that are taken over (locks.h); std::mutex of C++ and its
+ * kin make them, too. A lock is tried first, and only one that is taken is a
+ * wait.
  *
  * Sources: pthread_mutex_lock(3p), pthread_mutex_timedlock(3p),
  * pthread_mutex_clocklock (glibc manual).

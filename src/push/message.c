@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Makes the requests by which profiles are pushed: a protobuf message for
+ * /push.v1, or a form for /ingest, whose query has name, labels and times.
+ *
  * Source: grafana/pyroscope api/push/v1/push.proto (RawProfileSeries),
  * pkg/ingester/pyroscope/ingest_handler.go, pkg/og/convert/pprof (parts of the
  * form), pkg/og/storage/tree/pprof.go (SampleTypeConfig); connectrpc.com,

@@ -5,7 +5,7 @@
  * is read before a thread is stopped.
  *
  * A file is mapped here as it lies, and not by its segments: frame tables refer
- * to code by distance, and code is never read but in search of a few bytes. The
+ * to code by distance, and code is read only to find a few bytes in it. The
  * files are not trusted: each offset is held against the length.
  */
 #include "cli/attach/attach.h"

@@ -2,14 +2,14 @@
 /*
  * Calls a function of libcpprof.so in a process that runs.
  *
- * 1. Choose a thread by what it waits in, and stop it (hold.c). If its stack
- *    says that it may hold what pthread_create() needs (stack.c), it is not let
- *    go to be tried again, as a thread that only allocates is seldom seen
- *    elsewhere: it comes by itself.
+ * 1. Choose a thread by what it waits in, and stop it (hold.c). Its stack says
+ *    whether it may hold what pthread_create() needs (stack.c): such a thread
+ *    is unsafe. It is not let go to be tried again later, because a thread that
+ *    does nothing but allocate is seldom seen elsewhere.
  * 2. If this process has no area yet (guest.h), make one: a system call.
- * 3. Safe: the thread goes on at the entry of a seat. Unsafe: the return
- *    address of the outermost unsafe frame becomes that entry, and the thread
- *    goes on where it was. It is no longer ours in either case.
+ * 3. A safe thread goes on at the entry of a seat. Of an unsafe one the return
+ *    address of the outermost unsafe frame becomes that entry, and it goes on
+ *    where it was. In either case it is let go.
  * 4. Read the result from the seat.
  *
  * The first three are done by a child of this program, which has no other

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record -p: the same recording of processes that run already. They are looked
- * at first, all of them, and nothing is touched unless all may be attached to.
+ * record -p: the same recording, of processes that run already. All of them are
+ * looked at first, and none is touched unless all may be attached to.
  * Then each loads the library and is told what a child would read in CPPROF.
  * At the end each is told to put everything back, before the files are written.
  *
  * With -name processes of that name that come later are attached to as well,
- * within a second; one that may not be is left out with a line.
+ * within a second; one that may not be attached to is reported and left out.
  *
  * Whoever stops this program by Ctrl-C, SIGTERM or SIGHUP ends the recording.
  */

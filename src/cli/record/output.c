@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a recording to files, for each kind of profile: FILE is of the command's
- * own image, and every other image that has samples of that kind gets a file
- * beside it. What differs between the kinds is where an image's numbers are,
- * how it is written, and what is printed about it. With -one FILE has them all.
+ * Writes the files of a recording, for each kind of profile: FILE is of the
+ * command's own image, and every other image that has samples of that kind gets
+ * a file beside it. Kinds differ in where an image's numbers are, how it is
+ * written, and what is printed about it. With -one FILE has all images.
  */
 #include "cli/record/record.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Shows a picture or a page: writes it to a file that is removed at the end,
+ * and starts a program that shows it, the first one of a list that is there.
+ *
  * The programs and their order are those of the reference
  * (internal/driver/commands.go). $BROWSER may have arguments.
  */

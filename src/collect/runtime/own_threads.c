@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of ours: started, paused, ended. Who is one tells own_list.c, and who
- * holds the program's descriptors meanwhile keeper.c.
+ * Starts, pauses and ends threads of ours. own_list.c knows which threads are
+ * ours; keeper.c keeps the program's descriptors while they run.
  *
  * A pause is three steps: the word `is_pausing` is set, and all are woken until
  * each has seen it, returned from its run(), and put itself into the list
  * `paused`; the process changes; those in the list are started again with what
- * they had. `change` is held from the first step to the last, and by who starts
- * a thread, unless that is a thread of ours, which a pause waits for.
+ * they had. `change` is held from the first step to the last. Whoever starts a
+ * thread holds it, too, except a thread of ours, which a pause waits for.
  *
  * Invariants: a thread that wants a table of descriptors, or a keeper, is
  * counted by the keeper before it is made, until it has ended or could not be

@@ -4,12 +4,17 @@
  * each may be freed once it was added, because the merger keeps only the
  * result.
  *
- * Two mappings are the same that have the same build id, or file, and the same
- * size and offset, at whatever address; two functions that are equal in all but
- * the id; two locations with the same address within the same mapping, lines
- * and functions; two samples with the same locations and labels, and those are
- * added up. Only what some sample refers to gets into the result. The exception
- * is the first mapping, which is the program. Source: profile/merge.go.
+ * What is the same becomes one:
+ *
+ * - mappings with the same build id, or file, and the same size and offset, at
+ *   any address;
+ * - functions that are equal in all but the id;
+ * - locations with the same address within the same mapping, and the same lines
+ *   and functions;
+ * - samples with the same locations and labels: their values are added up.
+ *
+ * Only what some sample refers to gets into the result. The exception is the
+ * first mapping, which is the program. Source: profile/merge.go.
  */
 #include "profile/change/change.h"
 

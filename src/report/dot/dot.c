@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * -dot: the graph as Graphviz reads it. Source: internal/graph/dotgraph.go,
+ * -dot: the graph as Graphviz reads it: a legend, a node for each function with
+ * the tags of its samples, an edge for each call, with sizes and colours by
+ * value. Source: internal/graph/dotgraph.go,
  * internal/report/report.go printDOT.
  */
 #include "report/dot/dot_text.h"

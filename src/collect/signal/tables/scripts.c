@@ -3,8 +3,8 @@
  * Three kinds of entries, each in chains of its own that begin in the head:
  * texts, which are there once; functions, which refer to texts; locations,
  * which refer to functions. A new entry is made in three steps: take room, fill
- * it, and put it at the front of its chain by compare-and-swap. Who loses that
- * race looks at what came in front meanwhile, so nothing is there twice; the
+ * it, and put it at the front of its chain by compare-and-swap. A thread that
+ * loses that race looks at what came meanwhile, so nothing is there twice; the
  * room of an entry that was not needed, or that a dead process left, stays
  * unused. Nobody waits.
  *
