@@ -5,6 +5,7 @@ of `cpprof help flags`, which prints the table that they are parsed by.
 
     completions.py CPPROF       TAP
 """
+import glob
 import os
 import pty
 import re
@@ -22,6 +23,7 @@ from tap import Tap  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "completions")
 cpprof = os.path.realpath(sys.argv[1])
+OWN_FLAGS = ("record", "leaks", "convert", "pgo", "gate")
 TAP = Tap()
 
 
@@ -119,6 +121,42 @@ def test_manual(known):
     TAP.ok("and every command", "record" in commands and not silent, silent)
 
 
+def commands_of(page):
+    """(flags, the command) of each command line of cpprof on a page."""
+    with open(page, encoding="utf-8") as file:
+        text = re.sub(r"\\\n\s*", "", file.read())
+    # Lines of a block are marked as those that are indented.
+    text = re.sub(r"^```\w*\n(.*?)^```", lambda block: re.sub(
+        "^", "    ", block[1], flags=re.M), text, flags=re.M | re.S)
+    for line in re.findall(r"(?:`|^    (?:\$ )?)(?:[A-Z_]+=\S+ )*cpprof "
+                           r"([^`\n]*)", text, re.M):
+        words = re.split(r" --(?: |$)| [|>&#] |;|  +", line)[0].split()
+        first = next((word for word in words if word[0] != "-"), "")
+        yield [word.lstrip("-").split("=")[0] for word in words
+               if re.match(r"--?\w", word)], first
+
+
+def test_pages(known):
+    """What is printed can be typed."""
+    own = {command: set(re.findall(r"^  -([\w-]+)", said(command, "-help"),
+                                   re.M)) | {"help"} for command in OWN_FLAGS}
+    commands = set(bash("cpprof", "")) | {"help"}
+    wrong, n = [], 0
+    root = os.path.dirname(FOLDER)
+    for page in [os.path.join(root, "README.md")] + sorted(
+            glob.glob(os.path.join(root, "docs", "*.md"))):
+        for flags, command in commands_of(page):
+            # -p: of a process in place of a file. FORMAT stands for others.
+            there = own.get(command, set(known) | {"help", "p", "FORMAT"})
+            n += len(flags)
+            wrong += ["%s: %s -%s" % (os.path.basename(page), command, flag)
+                      for flag in flags if flag not in there]
+            if re.fullmatch("[a-z]+", command) and command not in commands:
+                wrong.append("%s: %s" % (os.path.basename(page), command))
+    TAP.ok("README and docs name commands and flags that are there",
+           n > 100 and not wrong, n, *wrong)
+
+
 def main():
     known = dict(re.findall(r"^  -(\w+)\S* +(.*)$", said("help", "flags"),
                             re.M))
@@ -155,7 +193,8 @@ def main():
     TAP.ok("and all topics of help", len(topics) > 8 and not missing, missing)
     test_help(known)
     test_manual(known)
-    for command in ("record", "leaks", "convert", "pgo", "gate"):
+    test_pages(known)
+    for command in OWN_FLAGS:
         text = said(command, "-help")
         wanted = set(re.findall(r"^  (-[\w-]+)", text, re.M))
         got = {word.rstrip("=") for word in bash("cpprof", command, "-")}
