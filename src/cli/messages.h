@@ -18,9 +18,9 @@ cpprof__cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void
 cpprof__cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Print each line of text like that, unless the last call printed the same text:
- * it may be true of many functions or processes in a row. A callback, which
- * needs no context. */
+/* Print each line of text like that, unless the last call printed the same
+ * text: it may be true of many functions or processes in a row. A callback,
+ * which needs no context. */
 void
 cpprof__cli_warn_once(void *unused, const char *text);
 
