@@ -8,7 +8,8 @@
  *
  * The directory may be given to somebody with fewer rights than ours, who may
  * put any file in the place of this one. So the process that prepared it says
- * "stop" through its mapping, opens nothing again, and is the only one that can.
+ * "stop" through its mapping, opens nothing again, and is the only one that
+ * can.
  */
 #include "collect/recording/control.h"
 
