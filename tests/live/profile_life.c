@@ -2,7 +2,8 @@
 /*
  * The default profiles begin and end as Go's does: of several stops at once
  * each returns when the file is written, a start meanwhile waits, and one that
- * nobody stopped is written by exit(), or exit() says that it is not.
+ * nobody stopped is written by exit(), or exit() says that it is not. Heap
+ * profiles that are the first, and begin at once, are all written.
  */
 #include "command.h"
 #include "load.h"
@@ -11,6 +12,7 @@
 #include "tap.h"
 
 #include <cpprof/cpprof.h>
+#include <cpprof/heap.h>
 #include <cpprof/profiles.h>
 
 #include <pthread.h>
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Each byte of the file takes its time: who does not wait is seen. */
@@ -304,6 +307,63 @@ test_exit(const char *self, const struct kind *kind)
     check_text(result.err, line, "a writer of the program's is not called");
 }
 
+#define N_FIRST 2
+
+static atomic_int n_there;
+
+static void *
+write_heap(void *arg)
+{
+    const struct cpprof_heap_options options = {.size = sizeof options};
+    struct cpprof_error error;
+    bool *good = arg;
+
+    /* A barrier wakes one after the other, which is far too late. */
+    atomic_fetch_add(&n_there, 1);
+    while (atomic_load(&n_there) < N_FIRST)
+        continue;
+    *good = cpprof_heap_write_to_path("/dev/null", &options,
+                              &error) == CPPROF_OK;
+    return NULL;
+}
+
+/* In a process that has no tables of a heap yet. */
+static int
+write_heaps_at_once(void)
+{
+    pthread_t threads[N_FIRST];
+    bool good[N_FIRST];
+    int i, n = 0;
+
+    for (i = 0; i < N_FIRST; i++)
+        pthread_create(&threads[i], NULL, write_heap, &good[i]);
+    for (i = 0; i < N_FIRST; i++) {
+        pthread_join(threads[i], NULL);
+        n += good[i];
+    }
+    return n;
+}
+
+static void
+test_first_heaps(char *self)
+{
+    char *command[] = {self, "heaps", NULL};
+    int i, status, n = 0;
+
+    for (i = 0; i < 100; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            setenv("CPPROF", "heap=0", 1);
+            execv(self, command);
+            _exit(0);
+        }
+        waitpid(pid, &status, 0);
+        n += WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    }
+    check_equal(n, 100 * N_FIRST, "the first heap profiles, at once");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -311,6 +371,8 @@ main(int argc, char **argv)
 
     if (argc == 4 && !strcmp(argv[1], "leave"))
         return leave(argv[2], argv[3]);
+    if (argc == 2 && !strcmp(argv[1], "heaps"))
+        return write_heaps_at_once();
     for (i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         test_second_stop(&kinds[i]);
         test_start_while_written(&kinds[i]);
@@ -318,5 +380,6 @@ main(int argc, char **argv)
         test_writer_calls_back(&kinds[i]);
         test_exit(argv[0], &kinds[i]);
     }
+    test_first_heaps(argv[0]);
     return check_done();
 }

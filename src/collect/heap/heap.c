@@ -157,6 +157,22 @@ take_options(const struct cpprof_heap_options *given,
                            "cpprof_heap_options", error);
 }
 
+/* cpprof__heap_reserve() tells who comes while another thread makes the tables
+ * that there are none: that lasts some microseconds. */
+static bool
+reserve_tables(void)
+{
+    const struct timespec pause = {0, 1000000};
+    int tries = 50;
+
+    while (!cpprof__heap_reserve()) {
+        if (--tries == 0)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 /* Is there something to be written? Of a heap of the program's own there is
  * whatever malloc is in use. */
 static enum cpprof_status
@@ -169,7 +185,7 @@ check_heap(const struct cpprof_heap *heap, struct cpprof_error *error)
                             "allocations do not come by cpprof: malloc is "
                             "that of %s",
                             owner);
-    if (!cpprof__heap_reserve())
+    if (!reserve_tables())
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "the heap profiler found no memory");
     return CPPROF_OK;
