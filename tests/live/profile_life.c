@@ -322,8 +322,8 @@ write_heap(void *arg)
     atomic_fetch_add(&n_there, 1);
     while (atomic_load(&n_there) < N_FIRST)
         continue;
-    *good = cpprof_heap_write_to_path("/dev/null", &options,
-                              &error) == CPPROF_OK;
+    *good =
+        cpprof_heap_write_to_path("/dev/null", &options, &error) == CPPROF_OK;
     return NULL;
 }
 
