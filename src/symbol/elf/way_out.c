@@ -14,8 +14,9 @@
  * no lock but that of the Dwarf, which dwarf_end() does not ask for.
  *
  * An entry that is not bound yet leads into the library itself, to a stub that
- * would have the loader write to it. Then our own malloc is called, which was
- * looked for in the same order.
+ * has the loader write to it. It is called once, so that the entry has what the
+ * library would have called: that need not be our malloc where the program
+ * loaded the library by RTLD_DEEPBIND.
  *
  * Source: ELF gABI 5 (dynamic section, relocations).
  */
@@ -106,8 +107,12 @@ cpprof__stay_end(void *before)
 enum { OF_DW, OF_ELF, N_LIBRARIES };
 enum { MALLOC, CALLOC, REALLOC, N_NAMES };
 
-/* What stood in the entries. */
-static uintptr_t next[N_LIBRARIES][N_NAMES];
+/* What stood in the entries; until then what a thread may call that finds our
+ * function in an entry and not yet this. */
+static uintptr_t next[N_LIBRARIES][N_NAMES] = {
+    {(uintptr_t)malloc, (uintptr_t)calloc, (uintptr_t)realloc},
+    {(uintptr_t)malloc, (uintptr_t)calloc, (uintptr_t)realloc},
+};
 
 static inline void *
 block_or_out(void *block, size_t n)
@@ -140,12 +145,11 @@ CALLS(OF_ELF)
 
 static const struct call {
     const char *name;
-    void *own; /* what an entry stands for that is not bound */
     void *ours[N_LIBRARIES];
 } calls[N_NAMES] = {
-    {"malloc", malloc, {malloc_OF_DW, malloc_OF_ELF}},
-    {"calloc", calloc, {calloc_OF_DW, calloc_OF_ELF}},
-    {"realloc", realloc, {realloc_OF_DW, realloc_OF_ELF}},
+    {"malloc", {malloc_OF_DW, malloc_OF_ELF}},
+    {"calloc", {calloc_OF_DW, calloc_OF_ELF}},
+    {"realloc", {realloc_OF_DW, realloc_OF_ELF}},
 };
 
 /* ---- their entries ---------------------------------------------------- */
@@ -201,22 +205,51 @@ read_relro(struct library *l)
         }
 }
 
-/* The library that a function is in, if that has the right name: the address of
- * a function may be that of a stub in the program. */
 static bool
-find_library(const void *function, const char *name, struct library *l)
+is_named(const struct library *l, const char *name)
 {
-    struct dl_find_object found;
-
-    if (_dl_find_object((void *)function, &found))
-        return false;
-    l->base = found.dlfo_link_map->l_addr;
-    l->start = (uintptr_t)found.dlfo_map_start;
-    l->end = (uintptr_t)found.dlfo_map_end;
-    read_dynamic(l, found.dlfo_link_map->l_ld);
-    read_relro(l);
     return l->symbols && l->strings && l->soname &&
            strncmp(l->strings + l->soname, name, strlen(name)) == 0;
+}
+
+/* The loaded library of that name. The loader is ours meanwhile. */
+static bool
+find_library(const char *name, struct library *l)
+{
+    const unsigned which = l->which;
+    struct dl_find_object found;
+    const struct link_map *map;
+
+    if (_dl_find_object((void *)find_library, &found))
+        return false;
+    for (map = found.dlfo_link_map; map->l_prev; map = map->l_prev)
+        continue;
+    for (; map; map = map->l_next) {
+        *l = (struct library){.which = which, .base = map->l_addr};
+        read_dynamic(l, map->l_ld);
+        if (is_named(l, name) && !_dl_find_object(map->l_ld, &found)) {
+            l->start = (uintptr_t)found.dlfo_map_start;
+            l->end = (uintptr_t)found.dlfo_map_end;
+            read_relro(l);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is the function that we call the library's? A program that takes its address
+ * may have a stub for it; one that is linked with a static library has the
+ * function itself. */
+static bool
+is_called(const struct library *l, const void *function)
+{
+    const ElfW(Sym) *symbol = NULL;
+    Dl_info info;
+
+    if ((uintptr_t)function >= l->start && (uintptr_t)function < l->end)
+        return true;
+    return dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) &&
+           symbol && symbol->st_shndx == SHN_UNDEF;
 }
 
 static bool
@@ -225,19 +258,50 @@ protect(const struct library *l, int rights)
     return mprotect((void *)l->relro, l->relro_end - l->relro, rights) == 0;
 }
 
+static bool
+is_bound(const struct library *l, uintptr_t word)
+{
+    return word < l->start || word >= l->end;
+}
+
+/* Have the loader write to an entry that leads to its stub. False where that
+ * cannot be called: elsewhere it wants the address of its entry, too. */
+static bool
+bind_entry(uintptr_t stub, size_t kind)
+{
+    static void *kept[N_NAMES]; /* no leak: some bytes */
+
+#ifdef __x86_64__
+    if (kind == MALLOC)
+        kept[kind] = ((__typeof__(malloc) *)stub)(1);
+    else if (kind == CALLOC)
+        kept[kind] = ((__typeof__(calloc) *)stub)(1, 1);
+    else
+        kept[kind] = ((__typeof__(realloc) *)stub)(NULL, 1);
+#else
+    (void)stub;
+#endif
+    return kept[kind] != NULL;
+}
+
 /* Point the entry at our function. */
 static bool
 change(const struct library *l, uintptr_t *entry, size_t kind)
 {
-    const struct call *call = &calls[kind];
     uintptr_t at = (uintptr_t)entry, was = load_relaxed(entry);
     bool is_protected = at >= l->relro && at < l->relro_end;
-    bool is_bound = was < l->start || was >= l->end;
 
+    if (!is_bound(l, was)) {
+        if (!bind_entry(was, kind))
+            return false;
+        was = load_relaxed(entry);
+        if (!is_bound(l, was)) /* LD_BIND_NOT */
+            return false;
+    }
     if (is_protected && !protect(l, PROT_READ | PROT_WRITE))
         return false;
-    store_relaxed(&next[l->which][kind], is_bound ? was : (uintptr_t)call->own);
-    store_release(entry, (uintptr_t)call->ours[l->which]);
+    store_relaxed(&next[l->which][kind], was);
+    store_release(entry, (uintptr_t)calls[kind].ours[l->which]);
     if (is_protected)
         protect(l, PROT_READ);
     return true;
@@ -259,26 +323,29 @@ see(const struct library *l, const ElfW(Rela) * r)
 }
 
 static bool
-change_all(unsigned which, const void *function, const char *name)
+change_all(const struct library *l)
 {
-    struct library l = {.which = which};
-    bool is_done = find_library(function, name, &l);
+    bool is_done = true;
     size_t t, i;
 
     for (t = 0; is_done && t < 2; t++)
-        for (i = 0; is_done && l.tables[t] && i < l.n[t]; i++)
-            is_done = see(&l, &l.tables[t][i]);
+        for (i = 0; is_done && l->tables[t] && i < l->n[t]; i++)
+            is_done = see(l, &l->tables[t][i]);
     return is_done;
 }
 
 static bool is_ready;
 
-/* The loader, which calls this, relocates nothing meanwhile. */
+/* The loader, which calls this, relocates nothing meanwhile. A libelf of the
+ * program's own returns an error where it has no memory; libdw ends it. */
 __attribute__((constructor)) static void
 begin(void)
 {
-    is_ready = change_all(OF_DW, dwarf_begin_elf, "libdw.so.") &&
-               change_all(OF_ELF, elf_begin, "libelf.so.");
+    struct library dw = {.which = OF_DW}, elf = {.which = OF_ELF};
+
+    is_ready = find_library("libdw.so.", &dw) &&
+               is_called(&dw, dwarf_begin_elf) && change_all(&dw) &&
+               (!find_library("libelf.so.", &elf) || change_all(&elf));
 }
 
 bool
