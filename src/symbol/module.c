@@ -5,8 +5,7 @@
  *
  * An answer comes from the first of these that has one: inlined frames out of
  * DWARF, the symbol table, DWARF's functions, the PLT, and the frame table,
- * which says where functions are but not their names; some are told by other
- * code, or by tables of virtual functions. The image is opened by
+ * which says where functions are but not their names. The image is opened by
  * its path if the build id there is the right one. Otherwise it is opened from
  * /proc, where the kernel keeps the file that runs even after it was replaced.
  *
@@ -20,7 +19,6 @@
  */
 #include "symbol/module.h"
 
-#include "symbol/elf/demangle.h"
 #include "symbol/elf/way_out.h"
 #include <cpprof/object.h>
 
@@ -300,11 +298,12 @@ open_symbols(struct cpprof__module *module)
  * for them only where there is none. */
 static void
 open_units(struct cpprof__module *module,
-           const struct cpprof__symbolizer_options *options)
+           const struct cpprof__symbolizer_options *options,
+           bool has_all_symbols)
 {
     struct cpprof__elf_file *file;
 
-    if (!module->has_all_symbols) {
+    if (!has_all_symbols) {
         cpprof__elf_open_dwarf(&module->image);
         cpprof__elf_open_dwarf(&module->debug);
     }
@@ -338,8 +337,7 @@ open_module(struct cpprof__module *module,
         module->text_start = module->code.items[0].start & PAGE_MASK;
     if (module->image.elf && strcmp(module->path, "[vdso]") != 0)
         cpprof__frame_table_open(&module->frame_table, &module->image);
-    module->has_all_symbols = open_symbols(module);
-    open_units(module, options);
+    open_units(module, options, open_symbols(module));
 }
 
 /* All but what was known before. */
@@ -357,7 +355,6 @@ close_files(struct cpprof__module *module)
     cpprof__scopes_free(&module->scopes);
     cpprof__units_close(&module->units);
     cpprof__code_names_free(&module->code_names);
-    cpprof__vtables_free(&module->vtables);
     cpprof__frame_table_free(&module->frame_table);
     cpprof__symbols_free(&module->symbols);
     cpprof__ranges_free(&module->code);
@@ -396,7 +393,6 @@ cpprof__module_held(const struct cpprof__module *module)
     return sizeof *module + cpprof__units_held(&module->units) +
            module->image.n_unpacked_bytes + module->debug.n_unpacked_bytes +
            module->shared.n_unpacked_bytes + mini_bytes(&module->mini) +
-           cpprof__vtables_held(&module->vtables) +
            module->symbols.ranges.n *
                (sizeof *module->symbols.ranges.items + sizeof(char *)) +
            module->symbols.items.capacity * sizeof *module->symbols.items.at;
@@ -537,51 +533,6 @@ struct question {
     uint64_t start; /* if it is the frame table's: of the piece */
 };
 
-/* "CLASS::virtual#N" of a function that only tables of virtual functions tell
- * of, or NULL. */
-static const char *
-add_virtual(struct question *q, uint64_t function)
-{
-    static const char mark[] = "_ZTI", said[] = "typeinfo for ";
-    struct cpprof__module *module = q->module;
-    struct cpprof__buffer text = {0}, name = {0};
-    uint32_t number;
-    const struct cpprof__class *class =
-        module->has_all_symbols
-            ? NULL
-            : cpprof__vtables_find(&module->vtables, &module->frame_table,
-                                   &module->code, function, &number);
-    const char *added = NULL;
-
-    if (!class)
-        return NULL;
-    cpprof__buffer_append(&text, mark, strlen(mark));
-    cpprof__buffer_append(&text, class->name, class->n_name);
-    if (!text.failed &&
-        cpprof__demangle(&name, (const char *)text.data, text.n) &&
-        name.n > strlen(said) && !memcmp(name.data, said, strlen(said)))
-        cpprof__buffer_printf(&name, "::virtual#%" PRIu32, number);
-    else
-        name.failed = true;
-    if (!name.failed)
-        added =
-            cpprof__names_add(q->names, (const char *)name.data + strlen(said),
-                              name.n - strlen(said));
-    cpprof__buffer_free(&text);
-    cpprof__buffer_free(&name);
-    return added;
-}
-
-/* What a function without a name is called. */
-static const char *
-add_nameless(struct question *q, uint64_t function)
-{
-    const char *name = add_virtual(q, function);
-
-    return name ? name
-                : add_stand_in(q->module, q->names, "+0x%" PRIx64, function);
-}
-
 /* The function at address by the frame table. */
 static size_t
 resolve_piece(struct question *q, uint64_t address)
@@ -603,7 +554,8 @@ resolve_piece(struct question *q, uint64_t address)
     if (name && !cpprof__frame_of_symbol(q->names, name, frame))
         return 0;
     if (!name)
-        frame->name = frame->system_name = add_nameless(q, piece.function);
+        frame->name = frame->system_name =
+            add_stand_in(module, q->names, "+0x%" PRIx64, piece.function);
     frame->is_stand_in = !name || is_part || !is_sure;
     q->start = piece.start;
     return frame->name != NULL;

@@ -16,7 +16,6 @@
 #include "symbol/elf/debug_file.h"
 #include "symbol/elf/frame_table.h"
 #include "symbol/elf/symbols.h"
-#include "symbol/elf/vtables.h"
 
 /* Zero bytes with path and build_id set is a module that is not open yet. */
 struct cpprof__module {
@@ -45,10 +44,8 @@ struct cpprof__module {
     uint64_t text_start; /* page of the code's first byte, if image is gone */
     struct cpprof__ranges code;
     struct cpprof__symbols symbols;
-    bool has_all_symbols; /* not those alone that are exported */
     struct cpprof__frame_table frame_table; /* of image */
     struct cpprof__code_names code_names;
-    struct cpprof__vtables vtables;
     struct cpprof__units units;
     struct cpprof__scopes scopes;
 };

@@ -31,13 +31,12 @@
 
 /* ------------------------------------------------------------- samples ---- */
 
-/* Is it "[IMAGE+0xADDRESS]", "[IMAGE after SYMBOL]" or "CLASS::virtual#N"? */
+/* Is it "[IMAGE+0xADDRESS]" or "[IMAGE after SYMBOL]"? */
 static bool
 is_stand_in(const char *name)
 {
-    return strstr(name, "::virtual#") != NULL ||
-           (*name == '[' &&
-            (strstr(name, "+0x") != NULL || strstr(name, " after ") != NULL));
+    return *name == '[' &&
+           (strstr(name, "+0x") != NULL || strstr(name, " after ") != NULL);
 }
 
 /* The mapping of a leaf whose name stands for a missing one, or PPROF_NONE. */
