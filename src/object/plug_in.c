@@ -9,6 +9,7 @@
 #include "object/symbolizer.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdbool.h>
@@ -40,26 +41,57 @@ own_file(char file[PATH_MAX])
     return n >= 0;
 }
 
+/* The loader maps what the headers say; a file that was cut off, as by a full
+ * disk, has less, and whoever touches the rest is killed by SIGBUS. */
+static bool
+is_cut_off(const char *path, uint64_t n_bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ElfW(Ehdr) header;
+    ElfW(Phdr) part;
+    bool is_library =
+        fd >= 0 &&
+        pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+        memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
+    bool is_whole = true;
+    unsigned i;
+
+    for (i = 0; is_library && is_whole && i < header.e_phnum; i++)
+        is_whole = pread(fd, &part, sizeof part,
+                         (off_t)(header.e_phoff + i * sizeof part)) ==
+                       (ssize_t)sizeof part &&
+                   (part.p_type != PT_LOAD ||
+                    (part.p_offset <= n_bytes &&
+                     part.p_filesz <= n_bytes - part.p_offset));
+    if (fd >= 0)
+        close(fd);
+    return !is_whole;
+}
+
 /* Load a file. `why` is what is wrong with the first one that is there: what is
  * no file is not opened, because a pipe would be waited for. */
 static void *
 load_file(const char *path, struct cpprof_error *why)
 {
-    const char *text = NULL;
+    const char *wrong = NULL;
     void *plug_in = NULL;
     struct stat st;
 
-    if (stat(path, &st) != 0)
+    if (lstat(path, &st) != 0)
         return NULL;
-    if (S_ISREG(st.st_mode)) {
+    if (stat(path, &st) != 0)
+        wrong = "a link that leads nowhere";
+    else if (!S_ISREG(st.st_mode))
+        wrong = "not a file";
+    else if (is_cut_off(path, (uint64_t)st.st_size))
+        wrong = "the end of the file is missing";
+    else
         plug_in = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        text = plug_in ? NULL : dlerror();
-    }
     if (!plug_in && why->status == CPPROF_OK) {
-        if (text)
-            cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s", text);
+        if (wrong)
+            cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s: %s", path, wrong);
         else
-            cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s: not a file", path);
+            cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s", dlerror());
     }
     return plug_in;
 }

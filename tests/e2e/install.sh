@@ -97,4 +97,14 @@ echo nonsense >alone/libcpprof-re2.so
 run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
 check "one that is damaged is named" \
     grep -q '^cpprof: re2: .*alone/libcpprof-re2.so: file too short$' err
+plug_in=$(find "$scratch/root" -name libcpprof-re2.so)
+head -c 4000 "$plug_in" >alone/libcpprof-re2.so
+run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
+check "one that was cut off is not loaded" grep -q \
+    '^cpprof: re2: .*alone/libcpprof-re2.so: the end of the file is missing$' err
+rm alone/libcpprof-re2.so
+ln -s nowhere alone/libcpprof-re2.so
+run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
+check "a link that leads nowhere is named" grep -q \
+    '^cpprof: re2: .*alone/libcpprof-re2.so: a link that leads nowhere$' err
 finish
