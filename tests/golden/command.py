@@ -77,6 +77,8 @@ ERRORS = [
      "sample_index 7 is outside the range [0..1]"),
     (["-top", "-focus=(", CPU],
      "parsing focus regexp: error parsing regexp: missing closing ): `(`"),
+    (["-top", "-tagbase=(", CPU],
+     "parsing tagbase regexp: error parsing regexp: missing closing ): `(`"),
     (["-top", "nowhere1", "nowhere2"],
      "nowhere1: No such file or directory\n"
      "cpprof: nowhere2: No such file or directory\n"

@@ -8,9 +8,24 @@
 #include "base/status.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define BASE_LABEL "pprof::base"
 #define OF_BASE    BASE_LABEL "=^true$"
+
+/* An expression that was given as -tagbase is filtered with as a focus. */
+static void
+name_base(struct cpprof_error *error)
+{
+    static const char focus[] = "tagfocus", base[] = "tagbase";
+    char *word = error ? strstr(error->text, focus) : NULL;
+
+    if (word) {
+        memcpy(word, base, strlen(base));
+        memmove(word + strlen(base), word + strlen(focus),
+                strlen(word + strlen(focus)) + 1);
+    }
+}
 
 /* Take the samples of some labels out as *base; of the rest those of `focus`,
  * or all that are not of `ignore`, stay. */
@@ -21,8 +36,11 @@ part(struct pprof_profile *p, const char *of_base, const char *focus,
 {
     enum cpprof_status status = pprof_copy(p, base, error);
 
-    if (status == CPPROF_OK)
+    if (status == CPPROF_OK) {
         status = pprof_filter_labels(*base, of_base, NULL, NULL, error);
+        if (status != CPPROF_OK)
+            name_base(error);
+    }
     if (status == CPPROF_OK)
         status = pprof_filter_labels(p, focus, ignore, NULL, error);
     return status;
