@@ -75,14 +75,16 @@ BUSY_THERE = "25"
 LIGHT_SLEEP = b"Interrupted system call"
 
 
-# A recorder ends with 1 where it has not all profiles that it was asked for, and
-# says so; what it ran is not concerned.
+# A recorder ends with 1 where it has not all profiles of the program that it was
+# asked for, and says so; what it ran is not concerned. A child of the program
+# that lacks some says so, too, and its recorder ends as the program.
 LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n")
 
 
 def as_alone(got, wanted, mode):
-    if MODES[mode][0] == "record" and LACKS.match(got[2]):
-        return got[0] == 1 and wanted[0] == 0 and got[1] == wanted[1]
+    if (MODES[mode][0] == "record" and LACKS.search(got[2]) and
+            (got[0], wanted[0]) == (1, 0)):
+        return got[1] == wanted[1]
     return got[:2] == wanted[:2]
 
 
