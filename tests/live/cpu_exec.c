@@ -157,6 +157,45 @@ test_exec(bool ends, const char *name)
         note("last wait status %x", last);
 }
 
+static void
+try_execs(double seconds)
+{
+    char *words[] = {"none", NULL};
+    double done;
+
+    for (done = 0; done < seconds; done += 0.005) {
+        hog_one(5000000);
+        execv("/nonexistent/none", words);
+    }
+}
+
+/* "engine perf, 100 Hz asked, 98 Hz delivered and weighed", where they differ.
+ */
+static double
+ticks_each_second(const struct profile *p)
+{
+    const char *said = profile_comment(p, "Hz delivered");
+
+    return said ? atof(strstr(said, "asked, ") + strlen("asked, ")) : 100;
+}
+
+static bool
+has_most_ticks(const struct profile *p)
+{
+    return ticks_each_second(p) >= 50;
+}
+
+/* Each holds the events, which then go on. */
+static void
+test_failing_execs(void)
+{
+    struct profile *p = session_until(100, 1, 4, try_execs, has_most_ticks);
+
+    check_at_least(ticks_each_second(p), 50,
+                   "execs that fail stop no sampling");
+    profile_free(p);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -165,5 +204,6 @@ main(int argc, char **argv)
     session_engine(argc, argv);
     test_exec(false, "the new image lives where the drainer does not run");
     test_exec(true, "and where a thread waits for the end of the profile");
+    test_failing_execs();
     return check_done();
 }

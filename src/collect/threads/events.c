@@ -148,10 +148,16 @@ cpprof__events_suspend(void)
     return true;
 }
 
+/* The events go on at once: a program may try exec many times a second. */
 void
 cpprof__events_resume(void)
 {
+    struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
+
     cpprof__perf_allow();
+    add_relaxed(&events.asked, 1u);
+    if (ring)
+        cpprof__ring_wake(ring);
 }
 
 void
