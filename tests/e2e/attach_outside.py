@@ -88,6 +88,19 @@ static void prepare(void)
         _exit(3);
 }
 """
+FILTER = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+static void filter(void)
+{
+    struct sock_filter f[] = {{0x06, 0, 0, SECCOMP_RET_ALLOW}};
+    struct sock_fprog p = {1, f};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+"""
 # Runs a command to which perf events are forbidden.
 DENY = r"""
 #include <errno.h>
@@ -248,6 +261,234 @@ def outside(name, words, frames, reason, same=3):
             process.wait()
 
 
+# Programs that change under the recorder: they spin for seconds of CPU time.
+SPIN = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned long n;
+__attribute__((noinline, noclone)) void NAME(double seconds)
+{
+    struct timespec a, b;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+    do {
+        for (unsigned i = 0; i < 100000; i++) n += i;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+    } while ((double)(b.tv_sec - a.tv_sec) +
+             (double)(b.tv_nsec - a.tv_nsec) * 1e-9 < seconds);
+    n++;
+}
+"""
+SECONDS = 1.2
+EXEC = r"""
+int main(int argc, char **argv)
+{
+    usleep(700000);
+    NAME(1.2);
+    if (argc > 1)
+        execv(argv[1], argv + 1);
+    usleep(700000);
+    return 0;
+}
+"""
+THREAD_EXEC = r"""
+static char **words;
+static void *start(void *x)
+{
+    usleep(700000);
+    NAME(1.2);
+    execv(words[1], words + 1);
+    return x;
+}
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+
+    words = argv;
+    pthread_create(&thread, NULL, start, NULL);
+    for (;;)
+        pause();
+}
+"""
+RELOAD = FILTER + r"""
+int main(int argc, char **argv)
+{
+    filter();
+    usleep(700000);
+    for (int i = 1; i < argc; i++) {
+        void *handle = dlopen(argv[i], RTLD_NOW);
+        ((void (*)(double))dlsym(handle, i == 1 ? "first_work"
+                                                : "second_work"))(1.2);
+        dlclose(handle);
+    }
+    usleep(700000);
+    return 0;
+}
+"""
+# Another program makes the library shorter; then the stack leads into it.
+SHORTER = FILTER + r"""
+int main(int argc, char **argv)
+{
+    void *handle = dlopen(argv[1], RTLD_NOW);
+    unsigned char *code = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    static unsigned char stack[65536] __attribute__((aligned(16)));
+    void **sp = (void **)(stack + 60000 - 60000 % 16);
+
+    filter();
+    memcpy(code, "\x55\x48\x89\xe5\xeb\xfe", 6); /* jmp . */
+    *--sp = (char *)dlsym(handle, "first_work") + 4;
+    __asm__ volatile("mov %0,%%rsp; jmp *%1" ::"r"(sp), "r"(code));
+    return argc;
+}
+"""
+# Frames of more than is copied.
+DEEP = FILTER + r"""
+__attribute__((noinline, noclone)) void deep(int left)
+{
+    volatile char room[3000];
+
+    room[0] = 1;
+    if (left)
+        deep(left - 1);
+    else
+        NAME(30);
+    room[1] = 2;
+}
+int main(void)
+{
+    filter();
+    deep(30);
+    return 0;
+}
+"""
+
+
+def spinner(name, work, text, *flags):
+    return compile_c(SPIN.replace("NAME", work) + text.replace("NAME", work),
+                     name, *flags)
+
+
+def seconds_of(path):
+    """CPU time by function."""
+    found = {}
+    for line in run([cpprof, "-top", "-nodecount=99", "-unit=s", path]
+                    )[1].splitlines():
+        row = re.match(r"\s*([\d.]+)s?\s+[\d.]+%\s+[\d.]+%\s+[\d.]+s?\s+"
+                       r"[\d.]+%\s+(\S+)", line)
+        if row:
+            found[row.group(2)] = float(row.group(1))
+    return found
+
+
+def follow(name, words):
+    """A program that spins in first_work, then in second_work."""
+    for _ in range(TRIES):
+        process = subprocess.Popen(words)
+        try:
+            time.sleep(0.2)
+            status, said = run([cpprof, "record", "-p", str(process.pid),
+                                "-duration", "60", "-o", "f.pb.gz"])
+        finally:
+            process.kill()
+            process.wait()
+        found = seconds_of("f.pb.gz") if not status else {}
+        works = [found.get(work, 0) for work in ("first_work", "second_work")]
+        if all(abs(x - SECONDS) < 0.15 * SECONDS for x in works):
+            break
+    t.same("%s: status 0" % name, status, 0)
+    for work, x in zip(("first_work", "second_work"), works):
+        t.near("%s: %s" % (name, work), x, SECONDS, 0.15 * SECONDS)
+    if status:
+        t.ok(name, False, said)
+
+
+def shorter():
+    shutil.copy("first.so", "shorter.so")
+    process = subprocess.Popen(["./shorter", "./shorter.so"])
+    time.sleep(0.2)
+    try:
+        recorder = subprocess.Popen([cpprof, "record", "-p", str(process.pid),
+                                     "-duration", "2", "-o", "s.pb.gz"])
+        time.sleep(1)
+        os.truncate("shorter.so", 0)
+        t.same("a library that becomes shorter: status 0", recorder.wait(60), 0)
+        t.same("and its process runs", process.poll(), None)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def cut():
+    if not spinner("deep", "leaf", DEEP):
+        t.skip("deep stacks", "cannot be compiled here")
+        return
+    process = subprocess.Popen(["./deep"])
+    time.sleep(0.2)
+    try:
+        run([cpprof, "record", "-p", str(process.pid), "-duration", "2", "-o",
+             "d.pb.gz"])
+    finally:
+        process.kill()
+        process.wait()
+    text = run([cpprof, "-traces", "d.pb.gz"])[1]
+    t.has("a stack that is cut says so", text, "[truncated]")
+    t.ok("and nothing else", "[unwind failed]" not in text, text)
+
+
+def replaced():
+    """Who is not root cannot open a file that has no name any more."""
+    nobody = 65534
+    if os.geteuid():
+        t.skip("a program that is replaced", "not root")
+        return
+    os.chmod(".", 0o777)
+    shutil.copy("first", "gone")
+    process = subprocess.Popen(["./gone", "./gone"], user=nobody)
+    time.sleep(0.2)
+    try:
+        shutil.copy("second", "new")
+        os.rename("new", "gone")
+        done = subprocess.run([cpprof, "record", "-p", str(process.pid),
+                               "-duration", "1.5", "-o", "g.pb.gz"], user=nobody,
+                              check=False, capture_output=True, text=True)
+    finally:
+        process.kill()
+        process.wait()
+    if done.returncode:
+        t.skip("a program that is replaced", done.stderr.strip())
+        return
+    text = run([cpprof, "-traces", "g.pb.gz"])[1]
+    t.ok("a program that is replaced: no name of the new one",
+         "second_work" not in text, text)
+    t.has("but its own file", text, "gone (deleted)")
+
+
+def changes():
+    if not (spinner("second", "second_work", EXEC, "-static") and
+            spinner("first", "first_work", EXEC, "-static") and
+            spinner("thread", "first_work", THREAD_EXEC, "-static")):
+        t.skip("programs that execute another", "cannot be linked here")
+    else:
+        follow("exec", ["./first", "./second"])
+        follow("exec by a thread", ["./thread", "./second"])
+        replaced()
+    t.ok("libraries", spinner("first.so", "first_work", "", "-shared", "-fPIC")
+         and spinner("second.so", "second_work", "", "-shared", "-fPIC") and
+         spinner("reload", "unused", RELOAD, "-ldl") and
+         spinner("shorter", "unused", SHORTER, "-ldl"))
+    follow("another library where one was", ["./reload", "./first.so",
+                                             "./second.so"])
+    shorter()
+    cut()
+
+
 def refused(pid):
     """Where perf events are forbidden, too."""
     if not compile_c(DENY, "deny"):
@@ -297,6 +538,7 @@ def main():
             t.skip("CPU time from outside", "perf events are not allowed here")
         else:
             all_of_them()
+            changes()
         os.chdir("/")
     return t.end()
 

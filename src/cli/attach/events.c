@@ -2,12 +2,15 @@
 /*
  * perf_event_open(2) on each thread of a process and each processor, with the
  * CPU clock. Threads that are made later inherit the events; those that were
- * made between two openings may have both their own and an inherited one, and
- * then the inherited one is not heard. A processor's events share one buffer.
+ * made between two openings may have both their own and an inherited one: the
+ * first that speaks for a thread is heard, until the thread ends or its process
+ * executes another program. A processor's events share one buffer; the buffers
+ * are read in the order of time.
  */
 #include "cli/attach/events.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -53,7 +56,13 @@ struct one {
 struct buffer {
     struct perf_event_mmap_page *page; /* NULL: the processor has none */
     size_t n_data;
-    int fd; /* the event whose buffer it is */
+    int fd;                       /* the event whose buffer it is */
+    uint64_t tail, head, next_ns; /* of a reading */
+};
+
+/* Whose event is heard for a thread. */
+struct voice {
+    pid_t tid, of;
 };
 
 struct cpprof__events {
@@ -61,6 +70,8 @@ struct cpprof__events {
     struct perf_event_attr attr;
     struct one *at; /* by id, which the kernel counts up */
     size_t n, capacity;
+    struct voice *voices;
+    size_t n_voices, voices_capacity;
     struct buffer *buffers; /* of each processor */
     long n_processors;
     uint8_t record[RECORD_MAX];
@@ -78,7 +89,7 @@ fill(struct perf_event_attr *attr, uint32_t rate_hz)
         .type = PERF_TYPE_SOFTWARE,
         .config = PERF_COUNT_SW_CPU_CLOCK,
         .sample_period = 1000000000u / rate_hz,
-        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_ID |
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
                        PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
                        PERF_SAMPLE_STACK_USER,
         .exclude_callchain_kernel = 1,
@@ -88,6 +99,13 @@ fill(struct perf_event_attr *attr, uint32_t rate_hz)
                                                  : stack,
         .inherit = 1,
         .exclude_hv = 1,
+        .mmap = 1,
+        .comm = 1,
+        .comm_exec = 1,
+        .task = 1,
+        .sample_id_all = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
     };
 }
 
@@ -278,6 +296,7 @@ cpprof__events_close(struct cpprof__events *e)
         if (e->buffers[i].page)
             munmap(e->buffers[i].page, page + e->buffers[i].n_data);
     free(e->buffers);
+    free(e->voices);
     free(e->at);
     free(e);
 }
@@ -297,8 +316,8 @@ word_at(const uint8_t **at, const uint8_t *end)
     return word;
 }
 
-static bool
-is_doubled(const struct cpprof__events *e, uint64_t id, pid_t tid)
+static pid_t
+owner_of(const struct cpprof__events *e, uint64_t id)
 {
     size_t lo = 0, hi = e->n;
 
@@ -310,20 +329,56 @@ is_doubled(const struct cpprof__events *e, uint64_t id, pid_t tid)
         else
             hi = mid;
     }
-    return lo < e->n && e->at[lo].id == id && e->at[lo].tid != tid &&
-           has_own(e, tid);
+    return lo < e->n && e->at[lo].id == id ? e->at[lo].tid : 0;
+}
+
+/* Does another event speak for the thread? Without memory none does. */
+static bool
+is_doubled(struct cpprof__events *e, uint64_t id, pid_t tid)
+{
+    pid_t of = owner_of(e, id);
+    size_t i;
+
+    for (i = 0; i < e->n_voices; i++)
+        if (e->voices[i].tid == tid)
+            return e->voices[i].of != of;
+    if (e->n_voices == e->voices_capacity) {
+        size_t capacity = e->voices_capacity * 2 + 64;
+        struct voice *more = reallocarray(e->voices, capacity, sizeof *more);
+
+        if (!more)
+            return false;
+        e->voices = more;
+        e->voices_capacity = capacity;
+    }
+    e->voices[e->n_voices++] = (struct voice){tid, of};
+    return false;
+}
+
+static void
+forget_voice(struct cpprof__events *e, pid_t tid)
+{
+    size_t i;
+
+    for (i = 0; i < e->n_voices; i++)
+        if (e->voices[i].tid == tid) {
+            e->voices[i] = e->voices[--e->n_voices];
+            return;
+        }
 }
 
 /* The body of a sample. False: it is not one that counts: a forked child's, or
  * without registers, as a thread of the kernel has none. */
 static bool
-decode(const struct cpprof__events *e, const uint8_t *at, const uint8_t *end,
+decode(struct cpprof__events *e, const uint8_t *at, const uint8_t *end,
        struct cpprof__event *event)
 {
     uint64_t by_perf[24] = {0};
-    uint64_t ids = word_at(&at, end), id = word_at(&at, end), n;
+    uint64_t ids = word_at(&at, end), id, n;
     unsigned i;
 
+    word_at(&at, end); /* the time */
+    id = word_at(&at, end);
     event->tid = (pid_t)(ids >> 32);
     n = word_at(&at, end);
     if (n > (uint64_t)(end - at) / 8)
@@ -364,38 +419,148 @@ copy(const struct buffer *b, uint64_t from, void *to, size_t n)
     memcpy((uint8_t *)to + first, data, n - first);
 }
 
+/* The time of a record: behind the ids of a sample, and before the last word
+ * of others. */
+static uint64_t
+time_of(const struct buffer *b, uint64_t at,
+        const struct perf_event_header *header)
+{
+    uint64_t ns;
+
+    if (header->size < 16 + sizeof *header)
+        return 0;
+    copy(b,
+         at + (header->type == PERF_RECORD_SAMPLE ? sizeof *header + 8
+                                                  : header->size - 16u),
+         &ns, sizeof ns);
+    return ns;
+}
+
+/* Look at the next record of a buffer; false: there is none. */
+static bool
+peek(struct buffer *b, struct perf_event_header *header)
+{
+    if (!b->page || b->head - b->tail < sizeof *header)
+        return false;
+    copy(b, b->tail, header, sizeof *header);
+    if (header->size < sizeof *header || header->size > b->head - b->tail) {
+        b->tail = b->head;
+        return false;
+    }
+    b->next_ns = time_of(b, b->tail, header);
+    return true;
+}
+
+/* The buffer with the oldest record that is no younger than until_ns. */
+static struct buffer *
+oldest(struct cpprof__events *e, uint64_t until_ns)
+{
+    struct perf_event_header header;
+    struct buffer *found = NULL;
+    long i;
+
+    for (i = 0; i < e->n_processors; i++) {
+        struct buffer *b = &e->buffers[i];
+
+        if (peek(b, &header) && b->next_ns <= until_ns &&
+            (!found || b->next_ns < found->next_ns))
+            found = b;
+    }
+    return found;
+}
+
+static bool
+is_exec(const struct perf_event_header *header)
+{
+    return header->type == PERF_RECORD_COMM &&
+           header->misc & PERF_RECORD_MISC_COMM_EXEC;
+}
+
+/* When the process last executed a program, of what has come; 0: it did not. */
+static uint64_t
+last_exec_ns(struct cpprof__events *e, uint64_t until_ns)
+{
+    struct perf_event_header header;
+    uint64_t last_ns = 0;
+    uint32_t pid;
+    long i;
+
+    for (i = 0; i < e->n_processors; i++) {
+        struct buffer *b = &e->buffers[i];
+        uint64_t tail = b->tail;
+
+        for (; peek(b, &header) && b->next_ns <= until_ns;
+             b->tail += header.size) {
+            if (!is_exec(&header))
+                continue;
+            copy(b, b->tail + sizeof header, &pid, sizeof pid);
+            if ((pid_t)pid == e->pid && b->next_ns > last_ns)
+                last_ns = b->next_ns;
+        }
+        b->tail = tail;
+    }
+    return last_ns;
+}
+
+/* The record that e->record begins with. False: nothing to be told. */
+static bool
+take_record(struct cpprof__events *e, struct cpprof__event *event,
+            uint64_t *lost)
+{
+    struct perf_event_header header;
+    const uint8_t *at = e->record + sizeof header, *end;
+    uint64_t first;
+
+    memcpy(&header, e->record, sizeof header);
+    end = e->record + header.size;
+    if (header.type == PERF_RECORD_SAMPLE) {
+        event->kind = CPPROF__EVENT_TICK;
+        return decode(e, at, end, event);
+    }
+    first = word_at(&at, end);
+    if (header.type == PERF_RECORD_EXIT)
+        forget_voice(e, (pid_t)(uint32_t)word_at(&at, end));
+    /* An end may be among them. */
+    if (header.type == PERF_RECORD_LOST) {
+        *lost += word_at(&at, end);
+        e->n_voices = 0;
+    }
+    if ((pid_t)(uint32_t)first != e->pid)
+        return false;
+    if (is_exec(&header))
+        e->n_voices = 0;
+    event->kind = is_exec(&header) ? CPPROF__EVENT_EXEC : CPPROF__EVENT_MAPPED;
+    return is_exec(&header) || header.type == PERF_RECORD_MMAP;
+}
+
 uint64_t
 cpprof__events_read(struct cpprof__events *e,
                     void (*take)(void *ctx, const struct cpprof__event *event),
                     void *ctx)
 {
-    uint64_t lost = 0;
+    uint64_t until_ns = cpprof__now_ns(CLOCK_MONOTONIC), exec_ns, lost = 0;
+    struct cpprof__event event;
+    struct buffer *b;
     long i;
 
     for (i = 0; i < e->n_processors; i++) {
-        struct buffer *b = &e->buffers[i];
-        struct perf_event_header header;
-        struct cpprof__event event;
-        uint64_t head, tail;
-
+        b = &e->buffers[i];
         if (!b->page)
             continue;
-        head = load_acquire(&b->page->data_head);
-        for (tail = b->page->data_tail; tail < head; tail += header.size) {
-            const uint8_t *at = e->record + sizeof header;
+        b->head = load_acquire(&b->page->data_head);
+        b->tail = b->page->data_tail;
+    }
+    exec_ns = last_exec_ns(e, until_ns);
+    while ((b = oldest(e, until_ns))) {
+        struct perf_event_header header;
 
-            copy(b, tail, &header, sizeof header);
-            if (header.size < sizeof header || header.size > head - tail)
-                break;
-            copy(b, tail, e->record, header.size);
-            if (header.type == PERF_RECORD_SAMPLE &&
-                decode(e, at, e->record + header.size, &event))
-                take(ctx, &event);
-            at += 8;
-            if (header.type == PERF_RECORD_LOST)
-                lost += word_at(&at, e->record + header.size);
-        }
-        store_release(&b->page->data_tail, head);
+        copy(b, b->tail, &header, sizeof header);
+        copy(b, b->tail, e->record, header.size);
+        event.exec_follows = b->next_ns < exec_ns;
+        if (take_record(e, &event, &lost))
+            take(ctx, &event);
+        b->tail += header.size;
+        store_release(&b->page->data_tail, b->tail);
     }
     return lost;
 }

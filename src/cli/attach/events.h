@@ -16,8 +16,18 @@
 
 struct cpprof__events;
 
-/* One tick. What it points to is there until the next. */
+enum cpprof__event_kind {
+    CPPROF__EVENT_TICK,
+    CPPROF__EVENT_MAPPED, /* the process has mapped code */
+    CPPROF__EVENT_EXEC    /* it runs another program now; none else is filled */
+};
+
+/* What happened, in the order of time. What it points to is there until the
+ * next. */
 struct cpprof__event {
+    enum cpprof__event_kind kind;
+    bool exec_follows; /* among those that have come: what /proc says now is of
+                        * a later program */
     pid_t tid;
     struct cpprof__regs regs;
     const uint8_t *stack; /* the bytes from regs.sp on */

@@ -4,9 +4,12 @@
  * /proc/PID/map_files, so that they are those of its mount namespace. All of it
  * is read before a thread is stopped.
  *
- * A file is mapped here as it lies, and not by its segments: frame tables refer
- * to code by distance, and code is read only to find a few bytes in it. The
- * files are not trusted: each offset is held against the length.
+ * A file lies here as it does on disk, and not by its segments: frame tables
+ * refer to code by distance, and code is read only to find a few bytes in it.
+ * It is read into memory and never mapped, because whoever makes a mapped file
+ * shorter ends who reads it. What the loader does not use, as debug
+ * information, stays out. The files are not trusted: each offset is held
+ * against the length.
  */
 #include "cli/attach/attach.h"
 
@@ -323,19 +326,76 @@ open_file(pid_t pid, const struct cpprof_map *map)
     return map->deleted ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
+/* Part of a file; what it lacks stays zero. budget: bytes that may still be
+ * read. */
 static void
-map_file(struct cpprof__image *image, int fd)
+read_part(const struct cpprof__image *image, int fd, uint64_t offset,
+          uint64_t n, uint64_t *budget)
 {
+    uint8_t *to = (uint8_t *)image->data;
+    ssize_t got = 1;
+
+    if (!in_file(image, offset, n) || n > *budget)
+        return;
+    *budget -= n;
+    for (; n && got > 0; offset += (uint64_t)got, n -= (uint64_t)got) {
+        got = pread(fd, to + offset, n, (off_t)offset);
+        if (got < 0)
+            return;
+    }
+}
+
+/* What the loader maps, and names of sections and symbols. */
+static void
+read_parts(const struct cpprof__image *image, int fd, uint64_t *budget)
+{
+    const Elf64_Ehdr *e = (const void *)image->data;
+    const Elf64_Phdr *p;
+    const Elf64_Shdr *s;
+    unsigned i;
+
+    read_part(image, fd, e->e_phoff, e->e_phnum * sizeof *p, budget);
+    read_part(image, fd, e->e_shoff, e->e_shnum * sizeof *s, budget);
+    p = in_file(image, e->e_phoff, e->e_phnum * sizeof *p);
+    s = in_file(image, e->e_shoff, e->e_shnum * sizeof *s);
+    for (i = 0; s && i < e->e_shnum; i++)
+        if (i == e->e_shstrndx)
+            read_part(image, fd, s[i].sh_offset, s[i].sh_size, budget);
+    for (i = 0; p && i < e->e_phnum; i++)
+        if (p[i].p_type == PT_LOAD)
+            read_part(image, fd, p[i].p_offset, p[i].p_filesz, budget);
+}
+
+/* Tunables. A larger file is none of ours; and of all segments of one no more
+ * is read. */
+#define FILE_MAX  (8ull << 30)
+#define PARTS_MAX (1ull << 30)
+
+static void
+read_file(struct cpprof__image *image, int fd)
+{
+    uint64_t budget = PARTS_MAX;
+    Elf64_Ehdr e;
     struct stat st;
     void *data;
 
     if (fd < 0)
         return;
-    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
-        data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
+        (uint64_t)st.st_size < FILE_MAX) {
+        bool is_elf = pread(fd, &e, sizeof e, 0) == sizeof e &&
+                      !memcmp(e.e_ident, ELFMAG, SELFMAG);
+        size_t n = is_elf ? (size_t)st.st_size : 1;
+
+        data = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (data != MAP_FAILED) {
             image->data = data;
-            image->n = image->n_mapped = (size_t)st.st_size;
+            image->n = image->n_mapped = n;
+            if (is_elf) {
+                memcpy(data, &e, sizeof e);
+                read_parts(image, fd, &budget);
+            }
         }
     }
     close(fd);
@@ -431,7 +491,7 @@ add_image(struct cpprof__images *images, pid_t pid,
     image->is_libc = !strcmp(name, "libc.so.6");
     image->is_loader = !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5);
     if (map->inode)
-        map_file(image, open_file(pid, map));
+        read_file(image, open_file(pid, map));
     else
         copy_memory(image, pid, map);
     place(image);
@@ -501,7 +561,7 @@ cpprof__image_stand_in(struct cpprof__image *image, pid_t pid, const char *path)
     void *mapped = NULL;
     bool is_it;
 
-    map_file(image, open(path, O_RDONLY | O_CLOEXEC));
+    read_file(image, open(path, O_RDONLY | O_CLOEXEC));
     e = in_file(image, 0, sizeof *e);
     p = e ? in_file(image, e->e_phoff, sizeof *p) : NULL;
     is_it = p && p->p_type == PT_LOAD && !p->p_offset && p->p_filesz &&

@@ -27,6 +27,9 @@
 #define SNAPSHOT_BYTES (64 * 1024u)
 #define SCAN_BYTES     (1024 * 1024u)
 
+/* So far behind a copy an address is still one of the same stack. */
+#define STACK_NEAR (1024 * 1024u)
+
 /* A register's value is needed in the caller if it outlives calls. */
 #define KEPT(regs) ((regs)->known & CPPROF__CALLEE_SAVED)
 
@@ -36,6 +39,7 @@ struct walk {
     uint64_t at; /* of the snapshot */
     size_t n;
     bool is_copy; /* of a thread that has gone on: there is nothing else */
+    bool is_cut;  /* this step needed what lies behind the copy */
     uint8_t snapshot[SNAPSHOT_BYTES];
 };
 
@@ -60,9 +64,11 @@ take_snapshot(struct walk *w, uint64_t at)
 static bool
 read_word(struct walk *w, uint64_t at, uint64_t *value)
 {
-    if (w->n < 8 || at - w->at > w->n - 8)
+    if (w->n < 8 || at - w->at > w->n - 8) {
+        w->is_cut |= at + 8 - (w->at + w->n) - 1 < STACK_NEAR;
         return !w->is_copy &&
                cpprof__target_read(w->target->pid, at, value, sizeof *value);
+    }
     memcpy(value, w->snapshot + (at - w->at), sizeof *value);
     return true;
 }
@@ -398,6 +404,7 @@ cpprof__stack_walk(const struct cpprof__target *target,
             return n;
         }
         pcs[n++] = pc;
+        w.is_cut = false;
         step = step_on(&w, pc);
         if (!step.is_done)
             step = step_by_pointer(&w, n == 1);
@@ -407,9 +414,9 @@ cpprof__stack_walk(const struct cpprof__target *target,
     }
     n_more = step.is_done ? 0 : go_on_by_chain(&w, event, pcs + n, max - n);
     n += n_more;
-    *end = step.is_root || (n_more && n < max)       ? CPPROF__STACK_WHOLE
-           : w.regs.sp - w.at + 16 > w.n || w.n < 16 ? CPPROF__STACK_CUT
-                                                     : CPPROF__STACK_BROKEN;
+    *end = step.is_root || (n_more && n < max) ? CPPROF__STACK_WHOLE
+           : w.is_cut || w.n < 16              ? CPPROF__STACK_CUT
+                                               : CPPROF__STACK_BROKEN;
     return n;
 }
 

@@ -43,11 +43,14 @@ struct cpprof__outside {
     uint64_t cpu_start_ns;
     uint32_t n_stores; /* that are full, and in the folder */
     char folder[PATH_MAX];
-    bool seen_maps; /* since the last round */
+    bool seen_maps;  /* since the last round */
+    bool has_mapped; /* since they were read */
 };
 
 /* ------------------------------------------------------------- mappings ----
  */
+
+#define DELETED " (deleted)"
 
 /* The executable mappings that are there now. The first is the program. */
 static void
@@ -58,17 +61,22 @@ add_mapping(struct cpprof__outside *o, const struct cpprof_map *map)
                                             .offset = map->offset,
                                             .inode = map->inode};
     char path[PATH_MAX + 32], build_id[CPPROF_BUILD_ID_MAX] = "";
+    size_t n;
 
     snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx",
              (int)o->target.pid, (unsigned long long)map->start,
              (unsigned long long)map->limit);
-    if (map->inode && access(path, R_OK))
+    if (map->inode && !map->deleted && access(path, R_OK))
         snprintf(path, sizeof path, "/proc/%d/root%.*s", (int)o->target.pid,
                  (int)map->n_path, map->path);
     if (!map->inode ||
         cpprof_build_id_of_file(path, build_id, NULL) != CPPROF_OK)
         *build_id = 0;
-    mapping.path = cpprof__store_add_text(&o->store, map->path, map->n_path);
+    /* Whatever has the path now is not what runs: it has to be known by its
+     * build id, or to be no path. */
+    n = (size_t)snprintf(path, sizeof path, "%.*s%s", (int)map->n_path,
+                         map->path, map->deleted && !*build_id ? DELETED : "");
+    mapping.path = cpprof__store_add_text(&o->store, path, n);
     mapping.build_id =
         cpprof__store_add_text(&o->store, build_id, strlen(build_id));
     cpprof__store_add_mapping(&o->store, &mapping);
@@ -82,7 +90,9 @@ is_same(const struct cpprof__outside *o,
 
     return known->start == map->start && known->limit == map->limit &&
            known->offset == map->offset && known->inode == map->inode &&
-           strlen(path) == map->n_path && !memcmp(path, map->path, map->n_path);
+           !strncmp(path, map->path, map->n_path) &&
+           (!path[map->n_path] ||
+            (map->deleted && !strcmp(path + map->n_path, DELETED)));
 }
 
 static void
@@ -102,10 +112,10 @@ static void
 see_mappings(struct cpprof__outside *o, const char *exe, bool only_exe)
 {
     const char *at = (char *)o->target.maps.data;
-    const char *end = at + o->target.maps.n - 1;
+    const char *end = at ? at + o->target.maps.n - 1 : at;
     struct cpprof_map map = {.size = sizeof map};
 
-    while (cpprof_maps_next(&at, end, &map))
+    while (at && cpprof_maps_next(&at, end, &map))
         if (cpprof_map_is_listed(&map) &&
             (!only_exe ||
              (strlen(exe) == map.n_path && !memcmp(exe, map.path, map.n_path))))
@@ -130,28 +140,68 @@ take_mappings(struct cpprof__outside *o)
     cpprof__mappings_init(&o->mappings, &o->store, false);
 }
 
-/* Code that is not known: has the process loaded some? Once in a round. */
+/* Lines of a text of maps that name code; the next, or false. */
+static bool
+next_listed(const char **at, const char *end, struct cpprof_map *map)
+{
+    while (*at && cpprof_maps_next(at, end, map))
+        if (cpprof_map_is_listed(map))
+            return true;
+    return false;
+}
+
+static bool
+is_same_code(const struct cpprof__buffer *a, const struct cpprof__buffer *b)
+{
+    const char *at_a = (char *)a->data, *at_b = (char *)b->data;
+    struct cpprof_map x = {.size = sizeof x}, y = {.size = sizeof y};
+    bool has_x, has_y;
+
+    do {
+        has_x =
+            next_listed(&at_a, at_a ? (char *)a->data + a->n - 1 : at_a, &x);
+        has_y =
+            next_listed(&at_b, at_b ? (char *)b->data + b->n - 1 : at_b, &y);
+        if (has_x && has_y &&
+            (x.start != y.start || x.limit != y.limit || x.offset != y.offset ||
+             x.inode != y.inode || x.n_path != y.n_path ||
+             memcmp(x.path, y.path, x.n_path) != 0))
+            return false;
+    } while (has_x && has_y);
+    return has_x == has_y;
+}
+
+/* Has the process loaded code, or another program? Files are read only where
+ * it has. */
 static void
 look_again(struct cpprof__outside *o)
 {
-    struct cpprof__buffer before = o->target.maps;
+    struct cpprof__buffer now = {0};
 
-    if (o->seen_maps)
-        return;
-    o->seen_maps = true;
-    o->target.maps = (struct cpprof__buffer){0};
-    if (!cpprof__attach_read(&o->target) || o->target.maps.n < 2) {
-        /* It ends: what was known is all that there will be. */
-        cpprof__buffer_free(&o->target.maps);
-        o->target.maps = before;
-        cpprof__images_read(&o->target.images, o->target.pid,
-                            (char *)before.data, before.n - 1);
+    o->has_mapped = false;
+    cpprof__read_proc(&now, "/proc/%d/maps", (int)o->target.pid);
+    /* Nothing: it ends, and what was known is all that there will be. */
+    if (!now.data || now.n < 2 || is_same_code(&now, &o->target.maps)) {
+        cpprof__buffer_free(&now);
         return;
     }
-    if (o->target.maps.n != before.n ||
-        memcmp(o->target.maps.data, before.data, before.n))
-        take_mappings(o);
-    cpprof__buffer_free(&before);
+    cpprof__images_free(&o->target.images);
+    cpprof__buffer_free(&o->target.maps);
+    o->target.maps = now;
+    cpprof__images_read(&o->target.images, o->target.pid, (char *)now.data,
+                        now.n - 1);
+    take_mappings(o);
+}
+
+/* It runs another program: nothing is known of it. */
+static void
+forget_code(struct cpprof__outside *o)
+{
+    cpprof__images_free(&o->target.images);
+    o->target.images = (struct cpprof__images){0};
+    cpprof__buffer_free(&o->target.maps);
+    o->target.maps = (struct cpprof__buffer){0};
+    take_mappings(o);
 }
 
 /* -------------------------------------------------------------- samples ----
@@ -210,10 +260,21 @@ take(void *ctx, const struct cpprof__event *event)
     uint64_t pcs[CPPROF__RING_MAX_PCS];
     uint32_t mappings[CPPROF__RING_MAX_PCS];
     enum cpprof__stack_end end;
-    size_t n = cpprof__stack_walk(&o->target, event, pcs, o->max_depth, &end);
+    size_t n;
 
+    if (event->kind != CPPROF__EVENT_TICK) {
+        o->has_mapped = true;
+        if (event->kind == CPPROF__EVENT_EXEC)
+            forget_code(o);
+        return;
+    }
+    if (o->has_mapped && !event->exec_follows)
+        look_again(o);
+    n = cpprof__stack_walk(&o->target, event, pcs, o->max_depth, &end);
     cpprof__mappings_find(&o->mappings, pcs, n, mappings);
-    if (end == CPPROF__STACK_BROKEN || mappings[0] == CPPROF__NO_MAPPING) {
+    if ((end == CPPROF__STACK_BROKEN || mappings[0] == CPPROF__NO_MAPPING) &&
+        !o->seen_maps && !event->exec_follows) {
+        o->seen_maps = true;
         look_again(o);
         n = cpprof__stack_walk(&o->target, event, pcs, o->max_depth, &end);
     }
