@@ -470,6 +470,37 @@ def replaced():
     t.has("but its own file", text, "gone (deleted)")
 
 
+def limited():
+    """Two processes share what may be locked; limits are named."""
+    nobody = 65534
+    if os.geteuid():
+        t.skip("limits", "not root")
+        return
+    os.chmod(".", 0o777)
+    processes = [subprocess.Popen(["./thread", "none"], user=nobody)
+                 for _ in range(2)]
+    pids = [str(process.pid) for process in processes]
+
+    def limit(words, limits):
+        return run(["setpriv", "--reuid=%d" % nobody, "--clear-groups", "sh",
+                    "-c", limits + '; exec "$@"', "sh", cpprof] + words)
+
+    try:
+        status, said = limit(["record", "-duration", "0.5", "-o", "l.pb.gz",
+                              "-p", ",".join(pids)], "ulimit -l 0")
+        t.ok("two share what may be locked", status == 0 and
+             "no buffer" not in said, said)
+        for words in (["record", "-duration", "0.5", "-p", pids[0]],
+                      ["doctor", pids[0]]):
+            status, said = limit(words, "ulimit -n 5")
+            t.ok("%s: too few descriptors" % words[0], status != 0 and
+                 "`ulimit -n`" in said and "CPU only" not in said, said)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 def changes():
     if not (spinner("second", "second_work", EXEC, "-static") and
             spinner("first", "first_work", EXEC, "-static") and
@@ -479,6 +510,7 @@ def changes():
         follow("exec", ["./first", "./second"])
         follow("exec by a thread", ["./thread", "./second"])
         replaced()
+        limited()
     t.ok("libraries", spinner("first.so", "first_work", "", "-shared", "-fPIC")
          and spinner("second.so", "second_work", "", "-shared", "-fPIC") and
          spinner("reload", "unused", RELOAD, "-ldl") and

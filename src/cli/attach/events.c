@@ -11,9 +11,11 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "cli/attach/attach.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +75,7 @@ struct cpprof__events {
     struct voice *voices;
     size_t n_voices, voices_capacity;
     struct buffer *buffers; /* of each processor */
+    size_t n_buffer;        /* its bytes, at most */
     long n_processors;
     uint8_t record[RECORD_MAX];
 };
@@ -132,30 +135,58 @@ settle(struct perf_event_attr *attr, pid_t tid)
     return 0;
 }
 
-int
-cpprof__events_probe(pid_t pid)
+/* Is memory for buffers not limited? */
+static bool
+may_lock(void)
 {
-    struct perf_event_attr attr;
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {0};
 
-    fill(&attr, 100);
-    return settle(&attr, pid);
+    return !syscall(SYS_capget, &head, data) &&
+           data[0].effective >> CAP_IPC_LOCK & 1;
 }
 
-static bool
-map_buffer(struct buffer *buffer, int fd)
+/*
+ * What each processor's buffer may have, so that all of this recorder have the
+ * same: of a user's perf_event_mlock_kb for each processor, and of the limit.
+ * Source: perf_mmap() of Linux, perf_event_open(2), "MMAP layout".
+ */
+static size_t
+share(unsigned n_processes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n = BUFFER_MAX;
+    uint64_t n_processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN), all;
+    struct cpprof__buffer text = {0};
+    struct rlimit limit;
+
+    if (may_lock() || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+        limit.rlim_cur == RLIM_INFINITY)
+        return n;
+    cpprof__read_proc(&text, "/proc/sys/kernel/perf_event_mlock_kb");
+    all = text.data ? strtoull((char *)text.data, NULL, 10) << 10 : 0;
+    cpprof__buffer_free(&text);
+    all = all * n_processors + limit.rlim_cur;
+    while (n > BUFFER_MIN && (n + page) * n_processors * n_processes > all)
+        n /= 2;
+    return n;
+}
+
+/* ENOBUFS: not so much memory may be locked. */
+static int
+map_buffer(struct buffer *buffer, int fd, size_t most)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), n;
     void *p = MAP_FAILED;
 
-    for (n = BUFFER_MAX; p == MAP_FAILED && n >= BUFFER_MIN; n /= 2) {
+    for (n = most; p == MAP_FAILED && n >= BUFFER_MIN; n /= 2) {
         p = mmap(NULL, page + n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         buffer->n_data = n;
     }
     if (p == MAP_FAILED)
-        return false;
+        return errno == EPERM ? ENOBUFS : errno;
     buffer->page = p;
     buffer->fd = fd;
-    return true;
+    return 0;
 }
 
 /* The event of a thread on a processor; 0, or an errno. */
@@ -164,6 +195,7 @@ add(struct cpprof__events *e, pid_t tid, int processor)
 {
     struct buffer *buffer = &e->buffers[processor];
     struct one one = {.tid = tid};
+    int error;
 
     if (e->n == e->capacity) {
         size_t capacity = e->capacity * 2 + 64;
@@ -177,11 +209,14 @@ add(struct cpprof__events *e, pid_t tid, int processor)
     one.fd = open_event(&e->attr, tid, processor);
     if (one.fd < 0)
         return errno;
-    if ((buffer->page ? ioctl(one.fd, PERF_EVENT_IOC_SET_OUTPUT, buffer->fd) < 0
-                      : !map_buffer(buffer, one.fd)) ||
-        ioctl(one.fd, PERF_EVENT_IOC_ID, &one.id) < 0) {
-        int error = errno;
-
+    error = 0;
+    if (!buffer->page)
+        error = map_buffer(buffer, one.fd, e->n_buffer);
+    else if (ioctl(one.fd, PERF_EVENT_IOC_SET_OUTPUT, buffer->fd) < 0)
+        error = errno;
+    if (!error && ioctl(one.fd, PERF_EVENT_IOC_ID, &one.id) < 0)
+        error = errno;
+    if (error) {
         if (buffer->fd != one.fd)
             close(one.fd);
         return error;
@@ -253,7 +288,8 @@ allow_many_files(void)
 }
 
 struct cpprof__events *
-cpprof__events_open(pid_t pid, uint32_t rate_hz, int *error)
+cpprof__events_open(pid_t pid, uint32_t rate_hz, unsigned n_processes,
+                    int *error)
 {
     struct cpprof__events *e = calloc(1, sizeof *e);
     size_t n_new, rounds = 0;
@@ -266,6 +302,7 @@ cpprof__events_open(pid_t pid, uint32_t rate_hz, int *error)
     e->buffers = calloc((size_t)e->n_processors, sizeof *e->buffers);
     fill(&e->attr, rate_hz);
     allow_many_files();
+    e->n_buffer = share(n_processes);
     *error = e->buffers ? settle(&e->attr, pid) : ENOMEM;
     /* Threads that came while others were opened have to be looked for. */
     do
@@ -568,9 +605,11 @@ cpprof__events_read(struct cpprof__events *e,
 #else
 
 struct cpprof__events *
-cpprof__events_open(pid_t pid, uint32_t rate_hz, int *error)
+cpprof__events_open(pid_t pid, uint32_t rate_hz, unsigned n_processes,
+                    int *error)
 {
     (void)pid;
+    (void)n_processes;
     (void)rate_hz;
     *error = ENOSYS;
     return NULL;
@@ -593,13 +632,6 @@ cpprof__events_are_user_only(const struct cpprof__events *events)
     return !events;
 }
 
-int
-cpprof__events_probe(pid_t pid)
-{
-    (void)pid;
-    return ENOSYS;
-}
-
 void
 cpprof__events_close(struct cpprof__events *events)
 {
@@ -607,3 +639,25 @@ cpprof__events_close(struct cpprof__events *events)
 }
 
 #endif
+
+int
+cpprof__events_probe(pid_t pid, unsigned n_processes)
+{
+    int error = 0;
+    struct cpprof__events *e =
+        cpprof__events_open(pid, 100, n_processes, &error);
+
+    if (e)
+        cpprof__events_close(e);
+    return e ? 0 : error;
+}
+
+const char *
+cpprof__events_error(int error)
+{
+    return error == ENOBUFS  ? "no buffer: more memory has to be locked than "
+                               "`ulimit -l` allows"
+           : error == EMFILE ? "more descriptors are needed, one for each "
+                               "thread and processor, than `ulimit -n` allows"
+                             : strerror(error);
+}

@@ -37,9 +37,11 @@ struct cpprof__event {
     size_t n_chain;       /* words */
 };
 
-/* Begin. NULL: error is an errno. */
+/* Begin, as one of so many processes that share what memory may be locked.
+ * NULL: error is for cpprof__events_error(). */
 struct cpprof__events *
-cpprof__events_open(pid_t pid, uint32_t rate_hz, int *error);
+cpprof__events_open(pid_t pid, uint32_t rate_hz, unsigned n_processes,
+                    int *error);
 
 /* Those that have come; each is given to take. Returns how many were lost. */
 uint64_t
@@ -51,9 +53,12 @@ cpprof__events_read(struct cpprof__events *events,
 bool
 cpprof__events_are_user_only(const struct cpprof__events *events);
 
-/* Could they be opened? 0, or an errno. */
+/* Open and close them: 0, or the error. */
 int
-cpprof__events_probe(pid_t pid);
+cpprof__events_probe(pid_t pid, unsigned n_processes);
+
+const char *
+cpprof__events_error(int error);
 
 void
 cpprof__events_close(struct cpprof__events *events);

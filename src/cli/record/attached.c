@@ -185,8 +185,17 @@ is_beside_first(const struct attached *a, const struct process *p)
 static bool
 may_be_outside(const struct attached *a, const struct cpprof__target *target)
 {
-    return target->is_visible && a->options->kinds == CPPROF__RECORD_CPU &&
-           !a->options->prints_threads && !cpprof__events_probe(target->pid);
+    int error;
+
+    if (!target->is_visible || a->options->kinds != CPPROF__RECORD_CPU ||
+        a->options->prints_threads)
+        return false;
+    error = cpprof__events_probe(target->pid, (unsigned)a->n);
+    if (error == ENOBUFS || error == EMFILE)
+        cpprof__cli_warn("%d (%s): no CPU time from outside: %s",
+                         (int)target->pid, target->name,
+                         cpprof__events_error(error));
+    return !error;
 }
 
 /* Look at one. False after printing why it may not be attached to. */
@@ -257,11 +266,11 @@ begin_outside(struct attached *a, struct process *p,
     int error;
 
     p->outside = cpprof__outside_begin(target, inner_pid(p->pid), a->options,
-                                       a->folder->path, &error);
+                                       a->folder->path, (unsigned)a->n, &error);
     p->is_attached = p->outside;
     if (!p->outside)
         cpprof__cli_fail("%d (%s): no perf events: %s", (int)p->pid, p->name,
-                         strerror(error));
+                         cpprof__events_error(error));
     return p->is_attached;
 }
 
@@ -648,12 +657,12 @@ cpprof__record_attached(struct cpprof__record_options *options)
 static void
 say_outside(pid_t pid)
 {
-    int error = cpprof__events_probe(pid);
+    int error = cpprof__events_probe(pid, 1);
 
     if (error)
         printf("  outside  no CPU time from outside either: "
                "perf_event_open: %s\n",
-               strerror(error));
+               cpprof__events_error(error));
     else
         printf("  outside  " OUTSIDE_WORDS ": cpprof record -p %d\n", (int)pid);
 }

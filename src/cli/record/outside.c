@@ -354,7 +354,7 @@ fill_head(struct cpprof__outside *o, pid_t inside, uint32_t rate_hz)
 struct cpprof__outside *
 cpprof__outside_begin(const struct cpprof__target *target, pid_t inside,
                       const struct cpprof__record_options *options,
-                      const char *folder, int *error)
+                      const char *folder, unsigned n_processes, int *error)
 {
     uint32_t rate_hz = options->rate_hz ? options->rate_hz : RATE_DEFAULT_HZ;
     struct cpprof__outside *o = calloc(1, sizeof *o);
@@ -369,7 +369,8 @@ cpprof__outside_begin(const struct cpprof__target *target, pid_t inside,
     o->max_depth = options->max_depth ? options->max_depth : DEPTH_DEFAULT;
     done = cpprof__attach_read(&o->target) && begin_store(o);
     if (done)
-        o->events = cpprof__events_open(target->pid, rate_hz, error);
+        o->events =
+            cpprof__events_open(target->pid, rate_hz, n_processes, error);
     if (!o->events) {
         cpprof__outside_free(o);
         return NULL;

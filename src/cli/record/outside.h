@@ -10,11 +10,11 @@
 struct cpprof__outside;
 
 /* From now on; inside is the process's pid as it sees it itself. NULL: error is
- * an errno. */
+ * for cpprof__events_error(). */
 struct cpprof__outside *
 cpprof__outside_begin(const struct cpprof__target *target, pid_t inside,
                       const struct cpprof__record_options *options,
-                      const char *folder, int *error);
+                      const char *folder, unsigned n_processes, int *error);
 
 /* Now and then: what has come. */
 void
