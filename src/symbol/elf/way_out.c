@@ -267,21 +267,23 @@ is_bound(const struct library *l, uintptr_t word)
 /* Have the loader write to an entry that leads to its stub. False where that
  * cannot be called: elsewhere it wants the address of its entry, too. */
 static bool
-bind_entry(uintptr_t stub, size_t kind)
+bind_entry(unsigned which, uintptr_t stub, size_t kind)
 {
-    static void *kept[N_NAMES]; /* no leak: some bytes */
+    /* Some bytes, and no leak to who looks for pointers. */
+    static void *volatile kept[N_LIBRARIES][N_NAMES];
+    void *volatile *here = &kept[which][kind];
 
 #ifdef __x86_64__
     if (kind == MALLOC)
-        kept[kind] = ((__typeof__(malloc) *)stub)(1);
+        *here = ((__typeof__(malloc) *)stub)(1);
     else if (kind == CALLOC)
-        kept[kind] = ((__typeof__(calloc) *)stub)(1, 1);
+        *here = ((__typeof__(calloc) *)stub)(1, 1);
     else
-        kept[kind] = ((__typeof__(realloc) *)stub)(NULL, 1);
+        *here = ((__typeof__(realloc) *)stub)(NULL, 1);
 #else
     (void)stub;
 #endif
-    return kept[kind] != NULL;
+    return *here != NULL;
 }
 
 /* Point the entry at our function. */
@@ -292,7 +294,7 @@ change(const struct library *l, uintptr_t *entry, size_t kind)
     bool is_protected = at >= l->relro && at < l->relro_end;
 
     if (!is_bound(l, was)) {
-        if (!bind_entry(was, kind))
+        if (!bind_entry(l->which, was, kind))
             return false;
         was = load_relaxed(entry);
         if (!is_bound(l, was)) /* LD_BIND_NOT */
