@@ -15,8 +15,8 @@ main(int argc, char **argv)
     pid_t child;
 
     if (argc > 1) {
-        busy = start_busy(1500);
-        busy_ms(1500);
+        busy = start_busy(200);
+        busy_ms(200);
         pthread_join(busy, NULL);
         return host_wrong;
     }
