@@ -19,7 +19,7 @@ here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lua")
 work = tempfile.mkdtemp(prefix="cpprof-lua.")
 module = build + "/bindings/lua/5.4/?.so"
 ours = ["lua5.4", "-lcpprof"]
-library = build + "/libcpprof.so.0"
+library = build + "/libcpprof.so.1"
 CPU = "cpu=1000,symbolize=none,out=%s/c.pb.gz" % work
 HEAP = "heap,symbolize=none,out=%s/h.pb.gz" % work
 

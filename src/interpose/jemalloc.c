@@ -6,7 +6,7 @@
  * whether jemalloc is there (a weak reference, or dlsym). This library is
  * loaded on purpose, between libcpprof.so and jemalloc:
  *
- *     LD_PRELOAD=libcpprof.so:libcpprof-jemalloc.so:libjemalloc.so.2
+ *     LD_PRELOAD=libcpprof.so.1:DIR/cpprof/libcpprof-jemalloc.so:libjemalloc.so.2
  *
  * Source: jemalloc(3), "Non-standard API".
  */

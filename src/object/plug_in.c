@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ own_file(char file[PATH_MAX])
     /* For the program itself the loader knows only argv[0], which need not be a
      * path. */
     if (*map->l_name)
-        return snprintf(file, PATH_MAX, "%s", map->l_name) < PATH_MAX;
+        return realpath(map->l_name, file);
     n = readlink("/proc/thread-self/exe", file, PATH_MAX - 1);
     if (n < 0)
         n = readlink("/proc/self/exe", file, PATH_MAX - 1);
@@ -96,19 +97,27 @@ load_file(const char *path, struct cpprof_error *why)
     return plug_in;
 }
 
+/* From where we are: a build folder; a library; a program. */
+static const char *const folders[] = {"", "/cpprof",
+                                      "/" CPPROF_BIN_TO_LIB "/cpprof"};
+
 /* Beside us, where it was installed, and where the loader looks. */
 static void *
 find_file(const char *name, struct cpprof_error *why)
 {
-    char path[PATH_MAX + NAME_MAX + 1], file[PATH_MAX];
-    const char *slash = own_file(file) ? strrchr(file, '/') : NULL;
+    char path[PATH_MAX + NAME_MAX + 64], file[PATH_MAX];
+    char *slash = own_file(file) ? strrchr(file, '/') : NULL;
     void *plug_in = NULL;
+    size_t i;
 
-    snprintf(path, sizeof path, "%.*s/%s", slash ? (int)(slash - file) : 0,
-             file, name);
     if (slash)
+        *slash = 0;
+    for (i = 0; slash && !plug_in && i < sizeof folders / sizeof *folders;
+         i++) {
+        snprintf(path, sizeof path, "%s%s/%s", file, folders[i], name);
         plug_in = load_file(path, why);
-    snprintf(path, sizeof path, "%s/%s", CPPROF_LIBDIR, name);
+    }
+    snprintf(path, sizeof path, "%s/cpprof/%s", CPPROF_LIBDIR, name);
     if (!plug_in)
         plug_in = load_file(path, why);
     if (!plug_in)

@@ -8,9 +8,9 @@
 /*
  * Load libcpprof-NAME.so and return its table of functions, `symbol`, which
  * begins with the version of their contract, a uint32_t. The file is looked for
- * beside the one that this code is in (a build folder, or an installation
- * outside the loader's path), then where it was installed, then where the
- * loader looks.
+ * from the one that this code is in: beside it (a build folder), and where an
+ * installation has plug-ins, wherever it was moved. Then where it was to be
+ * installed, then where the loader looks.
  *
  * Errors:  NULL with CPPROF_UNSUPPORTED: it is not there, or another version.
  * Safety:  MT. Not AS.

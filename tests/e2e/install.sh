@@ -1,5 +1,6 @@
 #!/bin/bash
-# What is installed is enough to build with, by pkg-config alone.
+# What is installed is enough to build with, by pkg-config or by CMake, and runs
+# wherever the tree is moved.
 #
 #     install.sh CPPROF BUILD-FOLDER
 build=$(realpath "$2")
@@ -8,8 +9,10 @@ start "$1"
 
 run env DESTDIR="$scratch/root" meson install -C "$build" --no-rebuild
 check "everything installs" test "$status" = 0
-pc=$(find "$scratch/root" -name cpprof-profile.pc)
-export PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$scratch/root
+tree=$scratch/moved
+mv "$scratch/root" "$tree"
+pc=$(find "$tree" -name cpprof-profile.pc)
+export PKG_CONFIG_PATH=${pc%/*}
 libdir=${pc%/pkgconfig/*}
 export LD_LIBRARY_PATH=$libdir
 
@@ -49,32 +52,143 @@ builds()
     local name=$1 compiler=$2 source=$3
 
     shift 3
-    # shellcheck disable=SC2046
-    run "$compiler" -Wall -Werror "$source" -o read \
-        $(pkg-config --cflags cpprof-profile) "$@"
+    flags=$(pkg-config --cflags cpprof-profile)
+    # shellcheck disable=SC2086,SC2048
+    run $compiler -Wall -Werror "$source" -o read $flags $*
     check "$name: builds" test "$status" = 0
     run ./read stacks.folded
     check "$name: reads a profile" grep -q ' 7: ' out
 }
 
-# shellcheck disable=SC2046
-builds "C, shared" cc read.c $(pkg-config --libs cpprof-profile)
-# shellcheck disable=SC2046
-builds "C++, shared" c++ read.cc $(pkg-config --libs cpprof-profile)
+builds "C, shared" cc read.c "$(pkg-config --libs cpprof-profile)"
+builds "C++, shared" c++ read.cc "$(pkg-config --libs cpprof-profile)"
 # The library itself; those that it needs may be shared.
-# shellcheck disable=SC2046
 builds "C, static" cc read.c "$libdir/libcpprof-profile.a" \
-    $(pkg-config --static --libs cpprof-profile | sed 's/-lcpprof-profile//')
+    "$(pkg-config --static --libs cpprof-profile | sed 's/-lcpprof-profile//')"
 run ldd read
 check "static: nothing of ours is loaded" \
     test "$status" = 0 -a -z "$(grep cpprof out)"
+
+# A program that profiles itself, and has plug-ins find its names: by pkg-config,
+# and by CMake, shared and static.
+cat >hog.c <<'EOF'
+#include <cpprof/cpprof.h>
+#include <time.h>
+
+static void __attribute__((noinline))
+hog_of_time(void)
+{
+    clock_t end = clock() + CLOCKS_PER_SEC / 5;
+
+    while (clock() < end)
+        continue;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct cpprof_writer out;
+
+    if (cpprof_writer_to_path(argv[argc - 1], &out, NULL) ||
+        cpprof_cpu_start(&out, NULL, NULL))
+        return 1;
+    hog_of_time();
+    return cpprof_cpu_stop(NULL) != CPPROF_OK;
+}
+EOF
+cat >CMakeLists.txt <<'EOF'
+cmake_minimum_required(VERSION 3.13)
+project(hog C)
+find_package(cpprof 0.1 REQUIRED)
+add_executable(shared hog.c)
+target_link_libraries(shared cpprof::cpprof)
+add_executable(static hog.c)
+target_link_libraries(static cpprof::cpprof_static)
+add_executable(reader read.c)
+target_link_libraries(reader cpprof::profile)
+EOF
+command=$(find "$tree" -path '*/bin/cpprof')
+
+# profiles PROGRAM: it runs, and its profile has names.
+profiles()
+{
+    run "$1" "$1.pb.gz"
+    check "$1: runs" test "$status" = 0
+    run "$command" top "$1.pb.gz"
+    check "$1: its profile has names" grep -q hog_of_time out
+}
+# shellcheck disable=SC2046
+run cc hog.c -o hog $(pkg-config --cflags --libs cpprof)
+profiles ./hog
+if command -v cmake >/dev/null; then
+    run cmake -S . -B with-cmake -DCMAKE_PREFIX_PATH="${command%/bin/*}"
+    check "CMake finds the package" test "$status" = 0
+    run cmake --build with-cmake
+    check "CMake builds with it" test "$status" = 0
+    (
+        unset LD_LIBRARY_PATH
+        profiles with-cmake/shared
+        profiles with-cmake/static
+        run with-cmake/reader stacks.folded
+        check "CMake: reads a profile" grep -q ' 7: ' out
+        echo "$n_checks $n_failed" >counts
+    )
+    read -r n_checks n_failed <counts
+else
+    skip "CMake" "no cmake"
+fi
+
+# The command finds the library, the library its plug-ins and modules.
+unset LD_LIBRARY_PATH
+cat >busy.c <<'EOF'
+#include <time.h>
+
+static void __attribute__((noinline))
+hog_of_time(void)
+{
+    while (clock() < CLOCKS_PER_SEC / 3)
+        continue;
+}
+
+int
+main(void)
+{
+    hog_of_time();
+    return 0;
+}
+EOF
+cc busy.c -o busy
+run "$command" record -o busy.pb.gz -- ./busy
+check "the moved command records" test -s busy.pb.gz
+run "$command" top busy.pb.gz
+check "and has names" grep -q hog_of_time out
+echo 'local e = os.clock() + 0.3; while os.clock() < e do end' >a.lua
+printf 'import time\nwhile time.process_time() < .3: pass\n' >a.py
+for words in "lua5.4 a.lua" "python3.11 a.py"; do
+    module=$(find "$libdir/lua/5.4" "$libdir/cpprof/python" -name 'cpprof*.so' |
+        grep "${words%%[35]*}")
+    if ! command -v "${words% *}" >/dev/null || [ -z "$module" ]; then
+        skip "scripts: $words" "not built or not there"
+        continue
+    fi
+    # shellcheck disable=SC2086
+    run "$command" record -scripts -o scripts.pb.gz -- $words
+    run "$command" top -lines scripts.pb.gz
+    check "scripts: $words" grep -q "${words#* }" out
+done
+if [ -n "${module:-}" ]; then
+    run env PYTHONPATH="$(dirname "$(find "$tree" -name 'cpprof*.so' -type f \
+        -path '*-packages*')")" python3.11 -c 'import cpprof; print(cpprof)'
+    check "python3.11 imports the module" grep -q /moved/ out
+    run env LUA_CPATH="$libdir/lua/5.4/?.so" lua5.4 -e 'require "cpprof"'
+    check "lua5.4 loads the module" test "$status" = 0
+fi
 
 # loads_re2: the command's last run did, as LD_DEBUG=files tells.
 loads_re2()
 {
     grep -q 'calling init:.*libre2' err
 }
-command=$(find "$scratch/root" -path '*/bin/cpprof')
 run "$command" convert -o hog.pb.gz stacks.folded
 run env LD_DEBUG=files "$command" raw hog.pb.gz
 check "the command reads a profile" grep -q hog out
@@ -97,7 +211,7 @@ echo nonsense >alone/libcpprof-re2.so
 run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
 check "one that is damaged is named" \
     grep -q '^cpprof: re2: .*alone/libcpprof-re2.so: file too short$' err
-plug_in=$(find "$scratch/root" -name libcpprof-re2.so)
+plug_in=$(find "$tree" -name libcpprof-re2.so)
 head -c 4000 "$plug_in" >alone/libcpprof-re2.so
 run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
 check "one that was cut off is not loaded" grep -q \

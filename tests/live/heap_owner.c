@@ -39,7 +39,7 @@ main(void)
     check_has(output_of("heap_our_malloc", ""), "0 written",
               "without one a profile is written");
     /* It allocates before our constructor and after our destructor. */
-    snprintf(behind, sizeof behind, "libcpprof.so.0:%s",
+    snprintf(behind, sizeof behind, "libcpprof.so.1:%s",
              beside_path("libheap_plugin.so"));
     check_has(output_of("heap_our_malloc", behind), "0 written",
               "also with a library that starts before us and ends after us");

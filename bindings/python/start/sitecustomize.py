@@ -27,7 +27,7 @@ def load(folder):
     import _frozen_importlib
     import _frozen_importlib_external as external
 
-    path = os.path.join(folder, "cpprof.so")
+    path = os.path.join(folder, "cpprof" + external.EXTENSION_SUFFIXES[0])
     loader = external.ExtensionFileLoader("cpprof", path)
     spec = external.spec_from_file_location("cpprof", path, loader=loader)
     sys.modules["cpprof"] = _frozen_importlib.module_from_spec(spec)

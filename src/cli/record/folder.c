@@ -32,62 +32,32 @@
 /* Separators of LD_PRELOAD (ld.so(8)) and of CPPROF=. */
 #define SEPARATORS " :,"
 
-/* Relative to the folder of this program: the build folder first, then where
- * an installation puts libraries; the last two for multiarch. */
-static const char *const library_suffixes[] = {
+/* From the folder of this program: a build folder, then an installation,
+ * wherever it was moved. */
+static const char *const libraries[] = {
     "/libcpprof.so",
-    "/../lib*/libcpprof.so",
-    "/../lib*/libcpprof.so.0",
-    "/../lib*/*-linux-*/libcpprof.so",
-    "/../lib*/*-linux-*/libcpprof.so.0",
+    "/" CPPROF_BIN_TO_LIB "/libcpprof.so." CPPROF_SOVERSION,
 };
-
-/* The folder of this program, with what glob(3) would expand made literal. */
-static bool
-own_folder(char *pattern, size_t n)
-{
-    char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash, *from;
-    size_t at = 0;
-
-    if (length < 0)
-        return false;
-    self[length] = 0;
-    slash = strrchr(self, '/');
-    if (!slash)
-        return false;
-    *slash = 0;
-    for (from = self; *from && at + 2 < n; from++) {
-        if (strchr("*?[\\", *from))
-            pattern[at++] = '\\';
-        pattern[at++] = *from;
-    }
-    pattern[at] = 0;
-    return !*from;
-}
 
 bool
 cpprof__record_library(char library[PATH_MAX])
 {
-    char folder[2 * PATH_MAX], pattern[3 * PATH_MAX];
-    bool is_found = false, has_folder = own_folder(folder, sizeof folder);
-    glob_t found;
+    char self[PATH_MAX], path[PATH_MAX + 128];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char *slash;
     size_t i;
 
-    for (i = 0; has_folder && !is_found &&
-                i < sizeof library_suffixes / sizeof *library_suffixes;
-         i++) {
-        snprintf(pattern, sizeof pattern, "%s%s", folder, library_suffixes[i]);
-        if (glob(pattern, 0, NULL, &found) != 0)
-            continue;
-        is_found = found.gl_pathc && realpath(found.gl_pathv[0], library);
-        globfree(&found);
+    self[length < 0 ? 0 : length] = 0;
+    slash = strrchr(self, '/');
+    for (i = 0; slash && i < sizeof libraries / sizeof *libraries; i++) {
+        snprintf(path, sizeof path, "%.*s%s", (int)(slash - self), self,
+                 libraries[i]);
+        if (realpath(path, library))
+            return true;
     }
-    if (!is_found)
-        cpprof__cli_fail("record: libcpprof.so is neither beside this program "
-                         "nor in ../lib");
-    return is_found;
+    cpprof__cli_fail("record: libcpprof.so is neither beside this program nor "
+                     "in " CPPROF_BIN_TO_LIB);
+    return false;
 }
 
 /* ---- what killed recorders left ---------------------------------------- */
