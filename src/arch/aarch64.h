@@ -114,10 +114,16 @@ cpprof__has_thread_pointer_insn(unsigned long hwcap2)
 }
 
 static inline uintptr_t
+cpprof__thread_self(void)
+{
+    return (uintptr_t)__builtin_thread_pointer();
+}
+
+static inline uintptr_t
 cpprof__thread_pointer(bool has_insn)
 {
     (void)has_insn;
-    return (uintptr_t)__builtin_thread_pointer();
+    return cpprof__thread_self();
 }
 
 /* How far sp is below fp after a prologue like this. Always unknown: on AArch64

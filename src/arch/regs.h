@@ -17,6 +17,7 @@
  *   cpprof__ucontext_offset(reg)      where a ucontext holds a register
  *   cpprof__regs_here(regs)           the caller's own registers
  *   cpprof__syscall(n, a, b, c, d, e, f)
+ *   cpprof__thread_self()             the thread pointer, at once
  *   cpprof__has_thread_pointer_insn(hwcap2), cpprof__thread_pointer(has_insn)
  *   CPPROF__PROLOGUE_BYTES            enough of a function's first bytes
  *   cpprof__prologue_frame(code)      from sp to fp after those, or < 0

@@ -120,8 +120,18 @@ cpprof__has_thread_pointer_insn(unsigned long hwcap2)
     return hwcap2 & 2;
 }
 
-/* The thread pointer, as it is in the register. __builtin_thread_pointer()
- * reads it from memory that it points at. */
+/* The thread pointer, as it is in the memory that it points at: what
+ * __builtin_thread_pointer() is, which GCC has from 11 on and clang later. */
+static inline uintptr_t
+cpprof__thread_self(void)
+{
+    uintptr_t self;
+
+    __asm__("mov %%fs:0, %0" : "=r"(self));
+    return self;
+}
+
+/* The thread pointer, as it is in the register. */
 static inline uintptr_t
 cpprof__thread_pointer(bool has_insn)
 {

@@ -26,6 +26,7 @@
 #include "attach/patch.h"
 
 #include "arch/atomic.h"
+#include "arch/find_object.h"
 #include "arch/place.h"
 #include "base/buffer.h"
 #include "collect/runtime/loader.h"
@@ -131,7 +132,7 @@ is_in(const struct link_map *module, const void *address)
 {
     struct dl_find_object found;
 
-    return !_dl_find_object((void *)(uintptr_t)address, &found) &&
+    return cpprof__find_object(address, &found) &&
            found.dlfo_link_map == module;
 }
 

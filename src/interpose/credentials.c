@@ -12,6 +12,7 @@
  * A thread of the program that leaves the table of descriptors would leave it
  * to the thread of ours that holds it, with all that is open there.
  */
+#include "arch/kernel.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/own_list.h"
 #include "collect/runtime/own_threads.h"
@@ -119,8 +120,19 @@ initgroups_on(const char *user, gid_t gid)
     return cpprof__alone_end(&alone, cpprof__real(initgroups)(user, gid));
 }
 
-TAKE_OVER(close_range, int, (unsigned from, unsigned to, int flags),
-          (from, to, flags))
+/* Came with glibc 2.34; before it a program that asks for the name finds ours.
+ */
+int
+close_range(unsigned from, unsigned to, int flags) __THROW;
+
+static int
+call_close_range(unsigned from, unsigned to, int flags)
+{
+    return (int)syscall(SYS_close_range, from, to, flags);
+}
+
+TAKE_OVER_OR(close_range, int, (unsigned from, unsigned to, int flags),
+             (from, to, flags), call_close_range)
 
 static int
 close_range_on(unsigned from, unsigned to, int flags)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -43,7 +44,10 @@ failed(bool holds)
     })
 
 #define TAKE_OVER_EXEC(name, parameters, arguments)                            \
-    TAKE_OVER(name, int, parameters, arguments)                                \
+    TAKE_OVER_EXEC_OR(name, parameters, arguments, NULL)
+
+#define TAKE_OVER_EXEC_OR(name, parameters, arguments, otherwise)              \
+    TAKE_OVER_OR(name, int, parameters, arguments, otherwise)                  \
                                                                                \
     static int name##_on parameters                                            \
     {                                                                          \
@@ -60,10 +64,24 @@ TAKE_OVER_EXEC(execvpe,
                (file, argv, envp))
 TAKE_OVER_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]),
                (fd, argv, envp))
-TAKE_OVER_EXEC(execveat,
-               (int fd, const char *path, char *const argv[],
-                char *const envp[], int flags),
-               (fd, path, argv, envp, flags))
+
+/* Came with glibc 2.34; before it a program that asks for the name finds ours.
+ */
+int
+execveat(int fd, const char *path, char *const argv[], char *const envp[],
+         int flags) __THROW;
+
+static int
+call_execveat(int fd, const char *path, char *const argv[], char *const envp[],
+              int flags)
+{
+    return (int)syscall(SYS_execveat, fd, path, argv, envp, flags);
+}
+
+TAKE_OVER_EXEC_OR(execveat,
+                  (int fd, const char *path, char *const argv[],
+                   char *const envp[], int flags),
+                  (fd, path, argv, envp, flags), call_execveat)
 
 /* How many arguments follow the first, with the NULL that ends them. */
 static size_t

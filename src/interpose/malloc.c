@@ -7,6 +7,8 @@
  * reallocarray(3).
  */
 #include "interpose/allocator.h"
+
+#include "arch/find_object.h"
 #include "interpose/heap.h"
 
 #include <dlfcn.h>
@@ -211,8 +213,8 @@ cpprof__find_allocator(void)
 {
     struct dl_find_object malloc_at, libc_at;
 
-    if (_dl_find_object((void *)cpprof__real(malloc), &malloc_at) ||
-        _dl_find_object((void *)gnu_get_libc_version, &libc_at) ||
+    if (!cpprof__find_object((void *)cpprof__real(malloc), &malloc_at) ||
+        !cpprof__find_object((void *)gnu_get_libc_version, &libc_at) ||
         malloc_at.dlfo_link_map == libc_at.dlfo_link_map)
         return;
     cpprof__allocator_at = (uintptr_t)malloc_at.dlfo_map_start;

@@ -382,7 +382,9 @@ do_io_uring(void)
     static struct io_uring_params p;
     static char *rings;
     static struct io_uring_sqe *sqes;
-    static struct __kernel_timespec t = {0, MOMENT_MS * 1000000};
+    static struct {
+        int64_t s, ns;
+    } t = {0, MOMENT_MS * 1000000};
     unsigned tail, *at;
 
     if (fd < 0) {

@@ -3,6 +3,7 @@
  * A program that closes every descriptor, as daemons do, goes on being sampled,
  * and what it opens afterwards is never written into.
  */
+#include "arch/kernel.h"
 #include "load.h"
 #include "session.h"
 #include "tap.h"

@@ -8,6 +8,7 @@
  *
  * ADDRESS "-": only what CPPROF says. Fillers make the command line long.
  */
+#include "arch/kernel.h"
 #include <cpprof/http.h>
 
 #include <dirent.h>
@@ -221,7 +222,7 @@ close_from(void)
 {
     size_t i;
 
-    closefrom(3);
+    syscall(SYS_close_range, 3, ~0U, 0);
     for (i = 0; i < sizeof files / sizeof *files; i++) {
         char name[] = "/tmp/cpprof-http-XXXXXX";
 

@@ -104,6 +104,11 @@ is_whole(const struct sample *s)
             !strcmp(s->labels[0].text, s->labels[1].text));
 }
 
+/* glibc 2.33. */
+#if !__GLIBC_PREREQ(2, 33)
+#define mallinfo2 mallinfo
+#endif
+
 int
 main(int argc, char **argv)
 {

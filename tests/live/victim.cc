@@ -14,6 +14,8 @@
 //     exec          run this program again with the words that follow
 //     return=N exit=N _exit=N quick_exit=N raw_exit=N
 //     abort terminate kill=SIGNAL segv hang end_main
+#include "arch/kernel.h"
+
 #include <csignal>
 #include <cstdint>
 #include <cstdio>

@@ -246,7 +246,6 @@ what_only_perl_knows_is_refused(void **state)
         "\\o{1}",
         "[\\b]",
         "\\E",
-        "(?<n>a)",
         "(?'n'a)",
         "(?J)a",
     };

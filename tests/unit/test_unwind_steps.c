@@ -25,6 +25,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <wchar.h>
 
 struct counts {

@@ -27,6 +27,7 @@
 #include "cli/attach/attach.h"
 
 #include "arch/clock.h"
+#include "arch/kernel.h"
 
 #include <cpprof/object.h>
 #include <elf.h>

@@ -6,6 +6,8 @@
 #ifndef CLI_FETCH_CURL_H
 #define CLI_FETCH_CURL_H
 
+/* Options that all versions know, not those that took their place in 7.85. */
+#define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 
 /* X(result, name after curl_, parameters): the functions that are called. */

@@ -246,8 +246,10 @@ set_all(struct cpprof__request *r, const struct cpprof__url *url,
     set_callbacks(r);
     set_proxy(r, url);
     set_tls(r, url, options);
-    curl->easy_setopt(r->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl->easy_setopt(r->easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl->easy_setopt(r->easy, CURLOPT_PROTOCOLS,
+                      (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl->easy_setopt(r->easy, CURLOPT_REDIR_PROTOCOLS,
+                      (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     curl->easy_setopt(r->easy, CURLOPT_FOLLOWLOCATION, 1L);
     curl->easy_setopt(r->easy, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
     curl->easy_setopt(r->easy, CURLOPT_HTTP_VERSION,

@@ -25,6 +25,11 @@
 /* `go tool pprof` fetches this path where a URL names only a host. */
 #define DEFAULT_PATH "/debug/pprof/profile"
 
+/* 7.78; older ones ignore it. */
+#ifndef CURLU_ALLOW_SPACE
+#define CURLU_ALLOW_SPACE (1 << 11)
+#endif
+
 /* https+insecure is a scheme, a path stays as it is, and what no path can have
  * is encoded. */
 #define PARSING                                                                \

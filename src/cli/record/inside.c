@@ -12,6 +12,7 @@
  */
 #include "cli/record/record.h"
 
+#include "arch/kernel.h"
 #include "cli/messages.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 #include "collect/heap/heap_stacks.h"
 
 #include "arch/place.h"
+#include "arch/regs.h"
 #include "collect/signal/heap/hook_stack.h"
 
 #include <sys/auxv.h>
@@ -37,7 +38,7 @@ cpprof__main_stack_find(void)
 void
 cpprof__thread_stack_known(size_t stack_bytes)
 {
-    uintptr_t tp = (uintptr_t)__builtin_thread_pointer();
+    uintptr_t tp = cpprof__thread_self();
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     struct cpprof__hook_self *self = &cpprof__hook_self;
 

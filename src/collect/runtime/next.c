@@ -13,6 +13,7 @@
 #include "collect/runtime/next.h"
 
 #include "arch/atomic.h"
+#include "arch/find_object.h"
 #include "arch/place.h"
 
 #include <dlfcn.h>
@@ -158,7 +159,7 @@ cpprof__own_module(void)
 {
     struct dl_find_object found;
 
-    if (_dl_find_object((void *)cpprof__own_module, &found))
+    if (!cpprof__find_object((void *)cpprof__own_module, &found))
         return NULL;
     return found.dlfo_link_map;
 }

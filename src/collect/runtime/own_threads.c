@@ -19,6 +19,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/kernel.h"
 #include "base/buffer.h"
 #include "collect/runtime/keeper.h"
 #include "collect/runtime/own_list.h"
@@ -125,7 +126,7 @@ begin_clean(void)
 static void
 leave_descriptors(void)
 {
-#if defined SYS_close_range && !defined __SANITIZE_THREAD__
+#ifndef __SANITIZE_THREAD__
     unsigned i;
 
     if (syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))

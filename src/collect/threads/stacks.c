@@ -11,6 +11,7 @@
 #include "collect/threads/stacks.h"
 
 #include "arch/atomic.h"
+#include "arch/regs.h"
 #include "base/buffer.h"
 #include "collect/runtime/proc.h"
 #include <cpprof/object.h>
@@ -34,7 +35,7 @@ void
 cpprof__stack_of_new_thread(struct cpprof__thread *t, size_t stack_bytes)
 {
     const size_t margin = 16 * PAGE;
-    uintptr_t tp = (uintptr_t)__builtin_thread_pointer();
+    uintptr_t tp = cpprof__thread_self();
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
     t->stack_lo = t->stack_hi = 0;
@@ -133,6 +134,6 @@ cpprof__stack_note_own(void)
 
     if (!t)
         return;
-    store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
+    store_relaxed(&t->seen_tp, cpprof__thread_self());
     store_relaxed(&t->seen_sp, (uintptr_t)__builtin_frame_address(0));
 }

@@ -47,6 +47,12 @@ add_header(struct MHD_Response *response, const struct cpprof_http_header *h)
     return ok ? 0 : ENOMEM;
 }
 
+/* Their names before 0.9.74. */
+#if MHD_VERSION < 0x00097400
+#define MHD_RF_HTTP_1_0_COMPATIBLE_STRICT MHD_RF_HTTP_VERSION_1_0_ONLY
+#define MHD_RF_HTTP_1_0_SERVER            MHD_RF_HTTP_VERSION_1_0_RESPONSE
+#endif
+
 static struct MHD_Response *
 make_response(struct cpprof__http_request *r, int64_t n_body)
 {

@@ -10,6 +10,8 @@
 
 #include "arch/atomic.h"
 
+/* Options that all versions know, not those that took their place in 7.85. */
+#define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -147,9 +149,12 @@ set_up(CURL *easy, const struct cpprof__push_post *post,
     if (path && *path)
         curl_easy_setopt(easy, CURLOPT_CAINFO, path);
     curl_easy_setopt(easy, CURLOPT_URL, post->url);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS,
+                     (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)post->timeout_ms);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(easy, CURLOPT_POST, 1L);

@@ -23,6 +23,7 @@
 #include "symbol/elf/way_out.h"
 
 #include "arch/atomic.h"
+#include "arch/find_object.h"
 
 #include <dlfcn.h>
 #include <elfutils/libdw.h>
@@ -220,14 +221,14 @@ find_library(const char *name, struct library *l)
     struct dl_find_object found;
     const struct link_map *map;
 
-    if (_dl_find_object((void *)find_library, &found))
+    if (!cpprof__find_object((void *)find_library, &found))
         return false;
     for (map = found.dlfo_link_map; map->l_prev; map = map->l_prev)
         continue;
     for (; map; map = map->l_next) {
         *l = (struct library){.which = which, .base = map->l_addr};
         read_dynamic(l, map->l_ld);
-        if (is_named(l, name) && !_dl_find_object(map->l_ld, &found)) {
+        if (is_named(l, name) && cpprof__find_object(map->l_ld, &found)) {
             l->start = (uintptr_t)found.dlfo_map_start;
             l->end = (uintptr_t)found.dlfo_map_end;
             read_relro(l);

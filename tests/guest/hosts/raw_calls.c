@@ -3,6 +3,8 @@
  * or its namespaces, made without libc: nothing hangs, and no byte of ours is
  * in a file of the program. */
 #include "host.h"
+
+#include "arch/kernel.h"
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>

@@ -214,7 +214,7 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
         t->view.hi = hi;
     }
     store_relaxed(&t->seen_sp, regs.sp);
-    store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
+    store_relaxed(&t->seen_tp, cpprof__thread_self());
     n = cpprof__unwind(&regs, &t->view, t->pcs, cpprof__sampler.max_depth,
                        &end);
     if (n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/tables/reserve.h"
 
+#include "arch/kernel.h"
 #include "arch/regs.h"
 
 #include <errno.h>

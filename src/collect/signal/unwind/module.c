@@ -9,8 +9,7 @@
  */
 #include "collect/signal/unwind/module.h"
 #include "arch/atomic.h"
-
-#include <dlfcn.h>
+#include "arch/find_object.h"
 
 /* A search meets two new tables only if modules are loaded while it runs. */
 #define MAX_TRIES 4
@@ -18,16 +17,6 @@
 struct cpprof__module_table cpprof__module_table;
 
 static uint32_t table_wanted; /* set by tests only */
-
-/* glibc 2.35; where it is missing the address is NULL. */
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
-
-static bool
-has_find_object(void)
-{
-    return &_dl_find_object != NULL;
-}
 
 static bool
 ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)
@@ -41,19 +30,6 @@ ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)
     cfi->hdr = found.dlfo_eh_frame;
     return true;
 }
-#else
-static bool
-has_find_object(void)
-{
-    return false;
-}
-
-static bool
-ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)
-{
-    return false;
-}
-#endif
 
 void
 cpprof__module_use_table(bool use)
@@ -64,7 +40,7 @@ cpprof__module_use_table(bool use)
 bool
 cpprof__module_needs_table(void)
 {
-    return !has_find_object() || load_relaxed(&table_wanted);
+    return !cpprof__has_find_object() || load_relaxed(&table_wanted);
 }
 
 /* The last entry that begins at pc or before, n: there is none. */
