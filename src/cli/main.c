@@ -6,22 +6,12 @@
 #include "cli/commands.h"
 #include "cli/messages.h"
 
-#include <cpprof/version.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static int
 help(int argc, char **argv);
-
-static int
-version(int argc, char **argv)
-{
-    if (argc > 1)
-        return cpprof__cli_fail("version takes no words: \"%s\"", argv[1]);
-    puts("cpprof " CPPROF_VERSION_TEXT);
-    return CPPROF__EXIT_OK;
-}
 
 const struct cpprof__command cpprof__commands[] = {
     {"record", cpprof__cli_record, "record [flags] -- CMD ARGS",
@@ -49,9 +39,11 @@ const struct cpprof__command cpprof__commands[] = {
     {"-h", help, NULL, NULL, NULL},
     {"-help", help, NULL, NULL, NULL},
     {"--help", help, NULL, NULL, NULL},
-    {"version", version, "version", "print the version", NULL},
-    {"-version", version, NULL, NULL, NULL},
-    {"--version", version, NULL, NULL, NULL},
+    {"version", cpprof__cli_version, "version [-v]",
+     "print the version; -v: and what can be done on this machine",
+     cpprof__version_flag_table},
+    {"-version", cpprof__cli_version, NULL, NULL, NULL},
+    {"--version", cpprof__cli_version, NULL, NULL, NULL},
     {"complete", cpprof__cli_complete, NULL, NULL, NULL},
     {0},
 };

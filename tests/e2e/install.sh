@@ -108,6 +108,16 @@ add_executable(reader read.c)
 target_link_libraries(reader cpprof::profile)
 EOF
 command=$(find "$tree" -path '*/bin/cpprof')
+run "$command" version -v
+for part in "library  .*/libcpprof.so.1" "symbol: .*/cpprof/" "http: .*/cpprof/" \
+    "push: .*/cpprof/" "re2: .*/cpprof/" "engine  *timer: yes"; do
+    check "version -v: $part" grep -q "^  .*$part" out
+done
+check "version -v: of this tree alone" same "$(grep -c /moved/ out)" \
+    "$(grep -cE '^  (command|library  *|module|plug-in)  *(/|.*: /)' out)"
+run bash -c 'ulimit -i 9; exec "$0" version -v' "$command"
+check "version -v: why there are no perf events" \
+    grep -q '^  engine  *perf: no, .*(ulimit -i)' out
 
 # profiles PROGRAM: it runs, and its profile has names.
 profiles()

@@ -109,9 +109,8 @@ search_path(const char *name, char path[PATH_MAX])
     return sys;
 }
 
-/* The file that execvp runs for a name; 0 or an errno. */
-static int
-find_command(const char *name, char path[PATH_MAX])
+int
+cpprof__find_command(const char *name, char path[PATH_MAX])
 {
     if (!*name)
         return ENOENT;
@@ -336,7 +335,7 @@ follow_script(const char *command, char *line, char next[PATH_MAX])
     of_env = env_command(argument);
     if (!of_env)
         return 0;
-    sys = find_command(of_env, next);
+    sys = cpprof__find_command(of_env, next);
     if (!sys)
         return FOLLOW;
     return refuse(command, exit_status_of(sys), "its interpreter %s: %s",
@@ -383,7 +382,7 @@ cpprof__is_data_file(const char *command)
     char path[PATH_MAX];
     struct stat st;
 
-    return find_command(command, path) && stat(command, &st) == 0 &&
+    return cpprof__find_command(command, path) && stat(command, &st) == 0 &&
            S_ISREG(st.st_mode);
 }
 
@@ -392,7 +391,7 @@ cpprof__preflight(const char *command)
 {
     const char *shown = *command ? command : "\"\"";
     char path[PATH_MAX], next[PATH_MAX];
-    int sys = find_command(command, path), n_followed, status = 0, fd;
+    int sys = cpprof__find_command(command, path), n_followed, status = 0, fd;
 
     if (sys)
         return refuse(shown, exit_status_of(sys), "%s",

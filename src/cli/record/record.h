@@ -227,6 +227,10 @@ cpprof__record_vm_print(const struct cpprof__record_options *options,
 #define CPPROF__EXIT_CANNOT_RUN 126
 #define CPPROF__EXIT_NOT_FOUND  127
 
+/* The file that execvp runs for a name; 0 or an errno. */
+int
+cpprof__find_command(const char *name, char path[PATH_MAX]);
+
 /*
  * Will the loader put libcpprof.so into this command, which is searched for as
  * execvp(3) does? It is checked before anything runs, so that for a program
