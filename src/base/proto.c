@@ -105,6 +105,13 @@ cpprof__put_uint_opt(struct cpprof__buffer *b, uint32_t field, uint64_t v)
 }
 
 void
+cpprof__put_fixed64(struct cpprof__buffer *b, uint32_t field, uint64_t v)
+{
+    put_tag(b, field, CPPROF__WIRE_FIXED64);
+    cpprof__buffer_append(b, &v, sizeof v);
+}
+
+void
 cpprof__put_bytes(struct cpprof__buffer *b, uint32_t field, const void *data,
                   size_t n)
 {

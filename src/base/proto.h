@@ -47,6 +47,9 @@ cpprof__put_uint(struct cpprof__buffer *b, uint32_t field, uint64_t v);
 /* A varint field that is left out when v is 0. */
 void
 cpprof__put_uint_opt(struct cpprof__buffer *b, uint32_t field, uint64_t v);
+/* A number of eight bytes. */
+void
+cpprof__put_fixed64(struct cpprof__buffer *b, uint32_t field, uint64_t v);
 void
 cpprof__put_bytes(struct cpprof__buffer *b, uint32_t field, const void *data,
                   size_t n);

@@ -9,12 +9,14 @@
 #include "cli/flags.h"
 #include "cli/messages.h"
 #include "cli/output_file.h"
+#include "cli/resource.h"
 
 #include <cpprof/pprof/change.h>
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +38,7 @@ static const struct {
         {"collapsed", PPROF_FORMAT_COLLAPSED},
         {"folded", PPROF_FORMAT_COLLAPSED},
         {"perf-script", PPROF_FORMAT_PERF_SCRIPT},
+        {"otlp", PPROF_FORMAT_OTLP},
         {"text", PPROF_FORMAT_TEXT},
 },
   endings[] = {
@@ -46,6 +49,7 @@ static const struct {
       {".collapsed", PPROF_FORMAT_COLLAPSED},
       {".folded", PPROF_FORMAT_COLLAPSED},
       {".perf", PPROF_FORMAT_PERF_SCRIPT},
+      {".otlp", PPROF_FORMAT_OTLP},
       {".txt", PPROF_FORMAT_TEXT},
 };
 #define N_NAMES   (sizeof names / sizeof names[0])
@@ -55,16 +59,17 @@ static const struct {
     CPPROF__FLAG(STRING, word, struct words, member, value, can_be, help)
 
 const struct cpprof__flag cpprof__convert_flag_table[] = {
-    FLAG("to", to, "=FORMAT", "pprof collapsed perf-script text",
+    FLAG("to", to, "=FORMAT", "pprof collapsed perf-script otlp text",
          "pprof: profile.proto, compressed; not if -o ends in .pb\n"
          "collapsed: a line per stack, as flame graphs are made\n"
          "of; also: folded\n"
          "perf-script: as `perf script` prints it\n"
+         "otlp: as OpenTelemetry's collector takes it\n"
          "text: everything, to be read"),
     FLAG("o", output, " FILE", ":files",
          "write there instead of standard output; the ending\n"
          "chooses the format: .pb.gz, .pb, .pprof, .prof,\n"
-         ".collapsed, .folded, .perf, .txt"),
+         ".collapsed, .folded, .perf, .otlp, .txt"),
     FLAG("output", output, "=FILE", ":files", "the same"),
     FLAG("sample_index", sample_index, "=N|NAME",
          "cpu samples inuse_space inuse_objects alloc_space alloc_objects "
@@ -89,6 +94,13 @@ to_stdout(const struct words *w)
     return !w->output || strcmp(w->output, "-") == 0;
 }
 
+static bool
+has_one_type(const struct words *w)
+{
+    return w->format == PPROF_FORMAT_COLLAPSED ||
+           w->format == PPROF_FORMAT_PERF_SCRIPT;
+}
+
 /* The format of -to, or of the ending of -o. */
 static bool
 choose_format(struct words *w)
@@ -101,7 +113,7 @@ choose_format(struct words *w)
             i++;
         if (i == N_NAMES) {
             cpprof__cli_fail("convert: no such format: -to=%s; it is pprof, "
-                             "collapsed, perf-script or text",
+                             "collapsed, perf-script, otlp or text",
                              w->to);
             return false;
         }
@@ -122,10 +134,12 @@ choose_format(struct words *w)
     } else {
         w->format = terminal ? PPROF_FORMAT_COLLAPSED : PPROF_FORMAT_GZIP;
     }
-    if (terminal && w->format <= PPROF_FORMAT_PLAIN)
-        cpprof__cli_fail("convert: pprof is not for terminals; say -o FILE or "
-                         "-to=collapsed");
-    else if (w->sample_index && w->format < PPROF_FORMAT_COLLAPSED)
+    if (terminal &&
+        (w->format <= PPROF_FORMAT_PLAIN || w->format == PPROF_FORMAT_OTLP))
+        cpprof__cli_fail("convert: %s is not for terminals; say -o FILE or "
+                         "-to=collapsed",
+                         w->format == PPROF_FORMAT_OTLP ? "otlp" : "pprof");
+    else if (w->sample_index && !has_one_type(w))
         cpprof__cli_fail("convert: -sample_index is for collapsed and "
                          "perf-script, the others have all sample types");
     else
@@ -185,7 +199,7 @@ read_one(const char *path)
 }
 
 /* A single profile need not be merged for a report. But a profile in pprof's
- * format has each stack once, and a text may have it several times. */
+ * format or OTLP has each stack once, and a text may have it several times. */
 static struct pprof_profile *
 read_all(const struct words *w)
 {
@@ -195,7 +209,8 @@ read_all(const struct words *w)
     enum cpprof_status status = CPPROF_OK;
     int i;
 
-    if (w->n_sources == 1 && w->format > PPROF_FORMAT_PLAIN)
+    if (w->n_sources == 1 && w->format > PPROF_FORMAT_PLAIN &&
+        w->format != PPROF_FORMAT_OTLP)
         return read_one(w->sources[0]);
     if (pprof_merger_new(&merger, &error) != CPPROF_OK) {
         cpprof__cli_fail("%s", error.text);
@@ -223,20 +238,24 @@ static enum cpprof_status
 write_profile(const struct pprof_profile *p, const struct words *w,
               struct cpprof_error *error)
 {
-    struct pprof_write_options options = {sizeof options, 0, SIZE_MAX};
+    struct pprof_write_options options = {.size = sizeof options,
+                                          .sample_index = SIZE_MAX};
+    char *resource = cpprof__cli_resource();
     struct cpprof_writer writer;
     enum cpprof_status status = CPPROF_OK;
 
-    if (w->format >= PPROF_FORMAT_COLLAPSED)
+    options.resource = resource;
+    if (has_one_type(w))
         status = pprof_find_sample_type(p, w->sample_index,
                                         &options.sample_index, error);
     if (status == CPPROF_OK && to_stdout(w))
         cpprof_writer_to_fd(STDOUT_FILENO, &writer);
     else if (status == CPPROF_OK)
         status = cpprof__output_file(w->output, &writer, error);
-    if (status != CPPROF_OK)
-        return status;
-    return pprof_write(p, &writer, w->format, &options, error);
+    if (status == CPPROF_OK)
+        status = pprof_write(p, &writer, w->format, &options, error);
+    free(resource);
+    return status;
 }
 
 int
@@ -256,7 +275,7 @@ cpprof__cli_convert(int argc, char **argv)
              "\n"
              "FILE is a profile in pprof's format or an older one, the text "
              "of\n"
-             "`perf script`, or collapsed stacks; - or none is standard "
+             "`perf script`, OTLP, or collapsed stacks; - or none is standard "
              "input.\n"
              "Several are added up.\n");
         cpprof__print_flags(cpprof__convert_flag_table, true);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads a profile from a path, a descriptor or memory: reads all bytes, unpacks
- * gzip, decodes profile.proto or else tries the older formats. Files are read
- * and not mapped, because a mapped file that shrinks would end the process.
+ * gzip, decodes profile.proto or OTLP, or else tries the older formats. Files
+ * are read and not mapped, because a mapped file that shrinks would end the
+ * process.
  */
 #include "base/gzip.h"
 #include "base/options.h"
@@ -10,6 +11,7 @@
 #include "profile/gunzip.h"
 #include "profile/legacy/legacy.h"
 #include "profile/model/check.h"
+#include "profile/otlp/otlp.h"
 #include "profile/proto/decode.h"
 
 #include <errno.h>
@@ -107,14 +109,30 @@ read_legacy(const uint8_t *data, size_t n, uint64_t proto_failed_at,
     return status;
 }
 
-static enum cpprof_status
-decode(uint8_t *data, size_t n, bool consume, struct pprof_profile **profile,
-       struct cpprof_error *error)
-{
-    struct cpprof_error why = {0};
-    enum cpprof_status status = cpprof__decode(
-        data, n, consume && !may_be_legacy(data, n), profile, &why);
+/* The bytes of a file. */
+struct content {
+    uint8_t *data;
+    size_t n;
+    bool may_change;
+};
 
+static enum cpprof_status
+decode(const struct content *c, size_t max_bytes,
+       struct pprof_profile **profile, struct cpprof_error *error)
+{
+    uint8_t *data = c->data;
+    struct cpprof_error why = {0};
+    enum cpprof_status status;
+    size_t n = c->n;
+
+    if (cpprof__is_otlp(data, n)) {
+        status = cpprof__otlp_decode(data, n, max_bytes, profile, error);
+        if (status == CPPROF_OK)
+            cpprof__debug_check(*profile);
+        return status;
+    }
+    status = cpprof__decode(data, n, c->may_change && !may_be_legacy(data, n),
+                            profile, &why);
     if (is_worth_another_try(status, &why))
         status = read_legacy(data, n, why.offset, profile, error);
     else if (status != CPPROF_OK && error)
@@ -139,10 +157,12 @@ pprof_read_data(const void *data, size_t n,
     if (status != CPPROF_OK)
         return status;
     if (!cpprof__is_gzip(data, n))
-        return decode((uint8_t *)data, n, false, profile, error);
+        return decode(&(struct content){(uint8_t *)data, n, false}, max_bytes,
+                      profile, error);
     status = unpack(&unpacked, data, n, max_bytes, error);
     if (status == CPPROF_OK)
-        status = decode(unpacked.data, unpacked.n, true, profile, error);
+        status = decode(&(struct content){unpacked.data, unpacked.n, true},
+                        max_bytes, profile, error);
     cpprof__buffer_free(&unpacked);
     return status;
 }
@@ -193,7 +213,8 @@ pprof_read_fd(int fd, const struct pprof_read_options *options,
         cpprof__buffer_free(&file);
     }
     if (status == CPPROF_OK)
-        status = decode(bytes->data, bytes->n, true, profile, error);
+        status = decode(&(struct content){bytes->data, bytes->n, true},
+                        max_bytes, profile, error);
     cpprof__buffer_free(&file);
     cpprof__buffer_free(&unpacked);
     return status;

@@ -40,7 +40,8 @@ read_as(cpprof__legacy_reader *read, const void *data, size_t n)
 static void
 convert(const struct pprof_profile *p, enum pprof_format format)
 {
-    struct pprof_write_options options = {sizeof options, 0, 0};
+    struct pprof_write_options options = {.size = sizeof options,
+                                          .sample_index = 0};
     struct cpprof__buffer out = {0};
     struct cpprof_writer writer = {sizeof writer, rewrite_take, NULL, &out};
     bool collapsed = format == PPROF_FORMAT_COLLAPSED;

@@ -168,7 +168,7 @@ every_level_unpacks_to_the_plain_bytes(void **state)
 {
     struct pprof_profile *p = make_odd();
     struct written plain = must_write(p, PPROF_FORMAT_PLAIN);
-    struct pprof_write_options o = {sizeof o, 0, SIZE_MAX};
+    struct pprof_write_options o = {.size = sizeof o, .sample_index = SIZE_MAX};
 
     for (; o.level <= 12; o.level++) {
         struct cpprof__buffer unpacked = {0};
@@ -262,7 +262,7 @@ static void
 options_outside_their_range_are_refused(void **state)
 {
     struct pprof_profile *p = make_odd();
-    struct pprof_write_options o = {1, 0, SIZE_MAX};
+    struct pprof_write_options o = {.size = 1, .sample_index = SIZE_MAX};
     char text[80];
 
     snprintf(text, sizeof text, "write options of 1 bytes, not %zu", sizeof o);

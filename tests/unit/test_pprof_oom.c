@@ -84,6 +84,30 @@ read_it_from_a_file(const struct cpprof__buffer *packed,
     return status;
 }
 
+static enum cpprof_status
+write_otlp(const struct cpprof__buffer *packed, struct cpprof_error *error)
+{
+    struct pprof_write_options options = {.size = sizeof options,
+                                          .sample_index = SIZE_MAX,
+                                          .resource = "a=b,service.name=c%20"};
+    struct cpprof_writer writer = {sizeof writer, take, NULL, NULL};
+    struct pprof_profile *p = NULL;
+    enum cpprof_status status =
+        pprof_read_data(packed->data, packed->n, NULL, &p, error);
+
+    if (status == CPPROF_OK)
+        status = pprof_write(p, &writer, PPROF_FORMAT_OTLP, &options, error);
+    pprof_free(p);
+    return status;
+}
+
+static int
+append(void *ctx, const void *data, size_t n)
+{
+    cpprof__buffer_append(ctx, data, n);
+    return 0;
+}
+
 /* What it says of a profile needs no memory, but for a wrong name. */
 static enum cpprof_status
 ask(const struct pprof_profile *p, struct cpprof_error *error)
@@ -308,6 +332,25 @@ merging_survives_want_of_memory(void **state)
 }
 
 static void
+otlp_survives_want_of_memory(void **state)
+{
+    struct cpprof__buffer packed = {0}, file = {0};
+    struct cpprof_writer writer = {sizeof writer, append, NULL, &file};
+    struct pprof_profile *p = NULL;
+
+    survives(write_otlp);
+    make(&packed);
+    assert_int_equal(pprof_read_data(packed.data, packed.n, NULL, &p, NULL),
+                     CPPROF_OK);
+    assert_int_equal(pprof_write(p, &writer, PPROF_FORMAT_OTLP, NULL, NULL),
+                     CPPROF_OK);
+    pprof_free(p);
+    survives_with(read_it, &file);
+    cpprof__buffer_free(&packed);
+    cpprof__buffer_free(&file);
+}
+
+static void
 reading_a_file_survives_want_of_memory(void **state)
 {
     survives(read_it_from_a_file);
@@ -418,6 +461,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reading_survives_want_of_memory),
         cmocka_unit_test(reading_a_file_survives_want_of_memory),
+        cmocka_unit_test(otlp_survives_want_of_memory),
         cmocka_unit_test(reading_older_formats_survives_want_of_memory),
         cmocka_unit_test(changing_survives_want_of_memory),
         cmocka_unit_test(scaling_survives_want_of_memory),

@@ -142,6 +142,7 @@ struct pprof_read_options {
 
 /*
  * Read a profile: profile.proto, gzip-compressed (one member or many) or not;
+ * a ProfilesData of OTLP, compressed or not;
  * the formats that came before it: CPU profiles in binary (gperftools, Go to
  * 1.8, Java), heap, growth, fragmentation, contention, thread and count
  * profiles as text; the text of `perf script`; collapsed stacks.
@@ -310,15 +311,20 @@ enum pprof_format {
     PPROF_FORMAT_TEXT,        /* all of it to be read: Profile.String() */
     PPROF_FORMAT_COLLAPSED,   /* a line per stack: "root;...;leaf value" */
     PPROF_FORMAT_PERF_SCRIPT, /* as `perf script` prints call chains */
+    PPROF_FORMAT_OTLP, /* OpenTelemetry: ProfilesData of OTLP 1.10, which is a
+                        * message of ExportProfilesServiceRequest, too */
 };
 
 struct pprof_write_options {
-    size_t size;         /* sizeof (struct pprof_write_options) */
-    int32_t level;       /* GZIP: 1 (fastest) to 12 (smallest); 0: 1, of
-                          * which 12 saves a fourteenth in 20 times the
-                          * time */
-    size_t sample_index; /* COLLAPSED, PERF_SCRIPT: the sample type, or
-                          * SIZE_MAX for the profile's default */
+    size_t size;          /* sizeof (struct pprof_write_options) */
+    int32_t level;        /* GZIP: 1 (fastest) to 12 (smallest); 0: 1, of
+                           * which 12 saves a fourteenth in 20 times the
+                           * time */
+    size_t sample_index;  /* COLLAPSED, PERF_SCRIPT: the sample type, or
+                           * SIZE_MAX for the profile's default */
+    const char *resource; /* OTLP: whose profile it is, "key=value,key=value"
+                           * as OTEL_RESOURCE_ATTRIBUTES has it; NULL: nothing
+                           * but the name of the program */
 };
 
 /*
@@ -334,7 +340,8 @@ struct pprof_write_options {
  *          Go's writer. GZIP: one gzip member, or one for every 32 MB of a
  *          larger profile, so that memory is bounded. COLLAPSED: inlined
  *          functions are frames; equal stacks are one line, in the order of
- *          first appearance; labels are left out.
+ *          first appearance; labels are left out. OTLP: docs/convert.md;
+ *          the files of mappings are opened for their hashes.
  * Units:   of the sample type.
  * Errors:  CPPROF_BAD_DATA (an invariant of pprof_check() is broken),
  *          CPPROF_INVALID (an option), CPPROF_SYSTEM (a write failed),

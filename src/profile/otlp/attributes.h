@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the encoder share. */
+#ifndef PROFILE_OTLP_ATTRIBUTES_H
+#define PROFILE_OTLP_ATTRIBUTES_H
+
+#include "profile/otlp/otlp.h"
+
+/* Fields of AnyValue. */
+enum { VALUE_STRING = 1, VALUE_BOOL, VALUE_INT, VALUE_ARRAY = 5 };
+
+/* Append text; what is not UTF-8 becomes U+FFFD. Is there nothing to change? */
+void
+cpprof__otlp_put_clean(struct cpprof__buffer *out, const char *text, size_t n);
+bool
+cpprof__otlp_is_clean(const char *text, size_t n);
+
+/* KeyValue: its strings stand in it, because receivers know no others here. */
+void
+cpprof__otlp_put_pair(struct cpprof__buffer *out, uint32_t field,
+                      const char *key, size_t n_key, const char *text,
+                      size_t n);
+
+#endif
