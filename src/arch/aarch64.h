@@ -149,6 +149,20 @@ cpprof__strip_return_address(uintptr_t ra)
     return x30;
 }
 
+/* Where the jump at an address leads; 0: it is none. b. */
+#define CPPROF__JUMP_BYTES 4
+#define CPPROF__CODE_ALIGN 4
+static inline uintptr_t
+cpprof__jump_target(const uint8_t code[CPPROF__JUMP_BYTES], uintptr_t at)
+{
+    uint32_t insn;
+
+    __builtin_memcpy(&insn, code, sizeof insn);
+    if (insn >> 26 != 0x05)
+        return 0;
+    return at + (uintptr_t)(intptr_t)((int32_t)(insn << 6) >> 6) * 4;
+}
+
 /* Do these 8 bytes of code end in bl or blr (or blraa and its like)? */
 static inline bool
 cpprof__ends_in_call(const uint8_t code[8])

@@ -22,6 +22,8 @@
  *   CPPROF__PROLOGUE_BYTES            enough of a function's first bytes
  *   cpprof__prologue_frame(code)      from sp to fp after those, or < 0
  *   cpprof__strip_return_address(ra)
+ *   cpprof__jump_target(code, at)     where a jump leads; CPPROF__JUMP_BYTES,
+ *                                     CPPROF__CODE_ALIGN
  *   cpprof__ends_in_call(code)        8 bytes before a return address
  *   cpprof__is_sigreturn(code)
  *   CPPROF__CALL_UNDER, _PLACE        a call whose frame has a personality

@@ -174,6 +174,22 @@ cpprof__is_indirect_call(const uint8_t *code, size_t n)
     return n == length;
 }
 
+/* Where the jump at an address leads, of which 6 bytes are there; 0: it is
+ * none. jmp rel32, jcc rel32. */
+#define CPPROF__JUMP_BYTES 6
+#define CPPROF__CODE_ALIGN 1
+static inline uintptr_t
+cpprof__jump_target(const uint8_t code[CPPROF__JUMP_BYTES], uintptr_t at)
+{
+    const bool is_jump = code[0] == 0xe9;
+    int32_t by;
+
+    if (!is_jump && (code[0] != 0x0f || (code[1] & 0xf0) != 0x80))
+        return 0;
+    __builtin_memcpy(&by, code + (is_jump ? 1 : 2), sizeof by);
+    return at + (is_jump ? 5 : 6) + (uintptr_t)(intptr_t)by;
+}
+
 /* Do these 8 bytes of code end in a call? call rel32 is e8 and 4 bytes; others
  * are indirect. Bytes that only look like a call also count as one. */
 static inline bool

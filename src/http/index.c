@@ -60,6 +60,10 @@ static const struct entry described[] = {
     {"mutex", "Stack traces of holders of contended mutexes", 0},
     {"threadcreate", "Stack traces that led to the creation of new OS threads",
      0},
+    {"threadleak",
+     "Threads that can never go on: deadlocks, and waits for a thread that has "
+     "ended. With debug=2 as sentences, and with suspicions.",
+     0},
 };
 
 static const char head[] = "<html>\n"

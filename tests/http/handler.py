@@ -176,9 +176,10 @@ def compare(name, cases, go, ours):
 
 # ------------------------------------------------- what has its own shape ----
 
-OUR_ROW = re.compile(r"<tr><td>0</td><td><a href='(wall|offcpu)\?debug=1'>"
+OURS = "(wall|offcpu|threadleak)"
+OUR_ROW = re.compile(r"<tr><td>0</td><td><a href='" + OURS + r"\?debug=1'>"
                      r"\w+</a></td></tr>\n"
-                     r"|<li><div class=profile-name>(wall|offcpu): .*</li>\n"
+                     r"|<li><div class=profile-name>" + OURS + r": .*</li>\n"
                      r'|<a href="ui">flame graphs in the browser</a>\n<br>\n')
 
 

@@ -144,6 +144,14 @@ a_dump_fails_cleanly(void **state)
 }
 
 static void
+who_is_stuck_fails_cleanly(void **state)
+{
+    (void)state;
+    every_allocation_fails("threadleak", 1);
+    every_allocation_fails("threadleak", 2);
+}
+
+static void
 creators_fail_cleanly(void **state)
 {
     (void)state;
@@ -291,6 +299,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dump_fails_cleanly),
+        cmocka_unit_test(who_is_stuck_fails_cleanly),
         cmocka_unit_test(creators_fail_cleanly),
         cmocka_unit_test(creators_are_told_without_one_allocation),
         cmocka_unit_test(the_next_dump_has_all_threads),

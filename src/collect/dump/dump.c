@@ -49,15 +49,25 @@ static struct cpprof__own_lock lock; /* one dump at a time */
 /* ---- asking ----------------------------------------------------------- */
 
 enum cpprof_status
-cpprof__dump_start(struct cpprof_error *error)
+cpprof__dump_start_reading(struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof__tables_make(error);
-    int failed;
 
     if (status != CPPROF_OK)
         return status;
     store_release(&cpprof__dump_tree, &cpprof__tables.tree);
     cpprof__loader_refresh();
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__dump_start(struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__dump_start_reading(error);
+    int failed;
+
+    if (status != CPPROF_OK)
+        return status;
     failed = cpprof__action_install();
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "sigaction: %s",

@@ -9,6 +9,7 @@
 #define COLLECT_DUMP_H
 
 #include "collect/dump/blocked_thread.h"
+#include "collect/encode/source.h"
 #include "collect/signal/sample/dump.h"
 #include "collect/threads/tasks.h"
 #include "collect/threads/thread_creation.h"
@@ -70,9 +71,19 @@ cpprof__dump_write_text(const struct cpprof__dump *dump,
                         struct cpprof_writer writer,
                         struct cpprof_error *error);
 
+/* Of such a text: a stack of the tables, a frame in two lines; and characters
+ * that end neither brackets nor the line. */
+void
+cpprof__dump_put_stack(struct cpprof__source_profile *profile, uint32_t stack);
+void
+cpprof__dump_put_plain(struct cpprof__text_profile *text, const char *plain);
+
 /* ---- asking, for the wall profile too --------------------------------- */
 
-/* Make the tables and install the handler. */
+/* Make the tables: enough to read threads from outside. */
+enum cpprof_status
+cpprof__dump_start_reading(struct cpprof_error *error);
+/* And install the handler. */
 enum cpprof_status
 cpprof__dump_start(struct cpprof_error *error);
 

@@ -38,25 +38,25 @@ struct work {
     uint64_t now_ns;
 };
 
-static void
-put(struct work *w, const char *text, size_t n)
-{
-    cpprof__buffer_append(&w->text->out, text, n);
-}
-
 /* Write text without the characters that could end the brackets or the line. */
 static void
-put_plain(struct work *w, const char *text, size_t n)
+put_plain(struct cpprof__text_profile *text, const char *plain, size_t n)
 {
     size_t i;
 
     for (i = 0; i < n; i++) {
-        char c = text[i];
+        char c = plain[i];
 
         if ((unsigned char)c < ' ' || c == ']')
             c = '?';
-        put(w, &c, 1);
+        cpprof__buffer_append(&text->out, &c, 1);
     }
+}
+
+void
+cpprof__dump_put_plain(struct cpprof__text_profile *text, const char *plain)
+{
+    put_plain(text, plain, strlen(plain));
 }
 
 /* ---- the line in front ------------------------------------------------ */
@@ -102,7 +102,7 @@ put_labels(struct work *w, uint32_t labels)
     if (text.failed || list->failed)
         cpprof__fail_nomem(&w->text->error);
     cpprof__text_printf(w->text, ", labels ");
-    put_plain(w, (const char *)text.data, text.n);
+    put_plain(w->text, (const char *)text.data, text.n);
     cpprof__buffer_free(&text);
 }
 
@@ -126,11 +126,11 @@ put_header(struct work *w, const struct cpprof__dump_thread *t)
     else if (t->how == CPPROF__DUMP_UNREADABLE)
         cpprof__text_printf(text, ", not readable");
     cpprof__text_printf(text, ", name \"");
-    put_plain(w, t->task.comm, strlen(t->task.comm));
+    cpprof__dump_put_plain(text, t->task.comm);
     cpprof__text_printf(text, "\"");
     if (*t->wchan) {
         cpprof__text_printf(text, ", wchan ");
-        put_plain(w, t->wchan, strlen(t->wchan));
+        cpprof__dump_put_plain(text, t->wchan);
     }
     put_labels(w, t->labels);
     cpprof__text_printf(text, "]:\n");
@@ -139,45 +139,54 @@ put_header(struct work *w, const struct cpprof__dump_thread *t)
 /* ---- frames ----------------------------------------------------------- */
 
 static void
-put_own_frame(struct work *w, uint64_t pc)
+put_own_frame(struct cpprof__text_profile *text, uint64_t pc)
 {
     const char *name = cpprof__own_frame_name(pc);
 
     if (pc == CPPROF__FRAME_TRUNCATED) {
-        cpprof__text_printf(w->text, "...additional frames elided...\n");
+        cpprof__text_printf(text, "...additional frames elided...\n");
     } else if (pc == CPPROF__FRAME_SILENT || pc == CPPROF__FRAME_UNREADABLE) {
         cpprof__text_printf(
-            w->text,
-            "\tgoroutine running on other thread; stack unavailable\n");
+            text, "\tgoroutine running on other thread; stack unavailable\n");
     } else {
         const struct cpprof__frame own = {.name = name};
 
-        cpprof__frame_print(&w->text->out, &own, 0);
+        cpprof__frame_print(&text->out, &own, 0);
     }
 }
 
 static void
-put_frame(struct work *w, const struct cpprof__builder_frame *frame)
+put_frame(struct cpprof__text_profile *text,
+          const struct cpprof__builder_frame *frame)
 {
     size_t i, n;
 
     if (frame->pc < CPPROF__FRAME_END) {
-        put_own_frame(w, frame->pc);
+        put_own_frame(text, frame->pc);
         return;
     }
-    n = cpprof__text_resolve(w->text, frame);
+    n = cpprof__text_resolve(text, frame);
     for (i = 0; i < n; i++)
-        cpprof__frame_print(&w->text->out, &w->text->frames[i], frame->pc);
+        cpprof__frame_print(&text->out, &text->frames[i], frame->pc);
     if (!n)
-        cpprof__frame_print_nameless(&w->text->out, frame->pc);
+        cpprof__frame_print_nameless(&text->out, frame->pc);
 }
 
 static size_t
-frames_of(struct work *w, uint32_t stack)
+frames_of(struct cpprof__source_profile *p, uint32_t stack)
 {
-    return cpprof__source_stack(&w->profile->source, stack, w->text->mappings,
-                                w->text->n_mappings, w->profile->stack,
+    return cpprof__source_stack(&p->source, stack, p->text.mappings,
+                                p->text.n_mappings, p->stack,
                                 CPPROF__SOURCE_DEPTH);
+}
+
+void
+cpprof__dump_put_stack(struct cpprof__source_profile *p, uint32_t stack)
+{
+    size_t i, n = frames_of(p, stack);
+
+    for (i = 0; i < n; i++)
+        put_frame(&p->text, &p->stack[i]);
 }
 
 /* The function that made the call: the last one of those at its address. */
@@ -186,7 +195,7 @@ put_creator(struct work *w, const struct cpprof__dump_thread *t)
 {
     const struct cpprof__creation_info *creation =
         cpprof__creation_of(w->dump->creations, w->dump->n_creations, t->tid);
-    size_t n = creation ? frames_of(w, creation->stack) : 0;
+    size_t n = creation ? frames_of(w->profile, creation->stack) : 0;
 
     if (!n || w->profile->stack[0].pc < CPPROF__FRAME_END)
         return;
@@ -198,12 +207,8 @@ put_creator(struct work *w, const struct cpprof__dump_thread *t)
 static void
 put_thread(struct work *w, const struct cpprof__dump_thread *t)
 {
-    size_t i, n;
-
     put_header(w, t);
-    n = frames_of(w, t->stack);
-    for (i = 0; i < n; i++)
-        put_frame(w, &w->profile->stack[i]);
+    cpprof__dump_put_stack(w->profile, t->stack);
     put_creator(w, t);
     cpprof__text_printf(w->text, "\n");
 }

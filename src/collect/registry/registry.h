@@ -54,6 +54,7 @@ extern const struct cpprof__builtin cpprof__builtin_block;
 extern const struct cpprof__builtin cpprof__builtin_mutex;
 extern const struct cpprof__builtin cpprof__builtin_goroutine;
 extern const struct cpprof__builtin cpprof__builtin_threadcreate;
+extern const struct cpprof__builtin cpprof__builtin_threadleak;
 
 /* The one of that name, or NULL. */
 const struct cpprof__builtin *

@@ -58,8 +58,8 @@ static struct buffer *buffers; /* CPPROF__DUMP_BUFFERS; NULL: not yet */
 static const void *owners[CPPROF__DUMP_BUFFERS]; /* NULL: free */
 
 struct cpprof__dump_slot
-    *cpprof__dump_slots[CPPROF__DUMP_USERS][CPPROF__DUMP_CHUNKS] CPPROF__LARGE;
-uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS] = {128, 128};
+    *cpprof__dump_slots[CPPROF__DUMP_ASKERS][CPPROF__DUMP_CHUNKS] CPPROF__LARGE;
+uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS] = {128, 128, 128};
 
 struct cpprof__tree *cpprof__dump_tree;
 

@@ -27,6 +27,9 @@
 enum cpprof__dump_user {
     CPPROF__DUMP_ALL,  /* a dump of all threads (collect/dump/dump.c) */
     CPPROF__DUMP_WALL, /* the wall profile (collect/wall/wall.c) */
+    CPPROF__DUMP_ASKERS,
+    /* It only reads sleeping threads (collect/stuck/stuck.c). */
+    CPPROF__DUMP_STUCK = CPPROF__DUMP_ASKERS,
     CPPROF__DUMP_USERS
 };
 
@@ -67,7 +70,7 @@ struct cpprof__dump_answer {
 
 #pragma GCC visibility push(hidden)
 extern struct cpprof__dump_slot
-    *cpprof__dump_slots[CPPROF__DUMP_USERS][CPPROF__DUMP_CHUNKS];
+    *cpprof__dump_slots[CPPROF__DUMP_ASKERS][CPPROF__DUMP_CHUNKS];
 /* Where stacks go. Set before the first question. */
 extern struct cpprof__tree *cpprof__dump_tree;
 /* Frames kept of a stack. */

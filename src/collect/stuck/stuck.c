@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two looks at all threads, and what they have in common. One call at a time
+ * (`lock`).
+ */
+#include "collect/stuck/stuck.h"
+
+#include "arch/clock.h"
+#include "base/status.h"
+#include "collect/dump/blocked_thread.h"
+#include "collect/dump/dump.h"
+#include "collect/runtime/own_lock.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/unwind/stack_view.h"
+#include "collect/store/tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Tunable: between two looks. The proof needs no length; a thread that has just
+ * been woken gets a processor meanwhile, and is not read for nothing. */
+#define BETWEEN_NS 20000000
+
+#define NOBODY UINT32_MAX
+
+uint64_t cpprof__stuck_old_ns = CPPROF__STUCK_OLD_NS;
+
+static struct cpprof__own_lock lock;
+
+/* The threads that forked, in ancestors of this process: their copy, the first
+ * thread of this process, has the locks that they had. Which thread of the
+ * parent it was is not always known; then it is taken for its first. */
+#define FORKERS 16
+static int32_t forkers[FORKERS];
+static uint32_t n_forkers;
+
+static void
+add_forker(int32_t tid)
+{
+    if (tid && n_forkers < FORKERS)
+        forkers[n_forkers++] = tid;
+}
+
+void
+cpprof__stuck_in_child(void)
+{
+    cpprof__own_lock_in_child(&lock);
+    if (cpprof__self.tid != getpid())
+        add_forker(cpprof__self.tid);
+    add_forker((int32_t)getppid());
+}
+
+/* ---- one look --------------------------------------------------------- */
+
+struct look {
+    struct cpprof__stuck *stuck;
+    const struct cpprof__stuck *before;
+    struct cpprof__creation_info *creations;
+    size_t n_creations;
+    bool wants_old;
+    bool is_refused; /* the kernel lets nobody read them */
+    int folder;
+    uint64_t now_ran; /* in the scheduler's clock */
+};
+
+static int
+by_tid(const void *a, const void *b)
+{
+    const struct cpprof__stuck_thread *x = a, *y = b;
+
+    return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static struct cpprof__stuck_thread *
+find(const struct cpprof__stuck *stuck, int32_t tid)
+{
+    const struct cpprof__stuck_thread key = {.tid = tid};
+
+    return stuck && stuck->n
+               ? bsearch(&key, stuck->threads, stuck->n, sizeof key, by_tid)
+               : NULL;
+}
+
+static uint64_t
+clock_of(int32_t tid)
+{
+    return cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(tid));
+}
+
+/* When its wait began; a thread that sleeps has not run since. */
+static uint64_t
+wait_began(const struct look *l, int32_t tid)
+{
+    const uint64_t ran = cpprof__task_last_ran_ns(l->folder, tid);
+
+    return ran && l->now_ran > ran && l->stuck->now_ns > l->now_ran - ran
+               ? l->stuck->now_ns - (l->now_ran - ran)
+               : 0;
+}
+
+static bool
+is_old(const struct look *l, uint64_t since_ns)
+{
+    return since_ns && l->stuck->now_ns - since_ns >= cpprof__stuck_old_ns;
+}
+
+/* Read its stack; false: it has run. */
+static bool
+see_stack(const struct look *l, struct cpprof__stuck_thread *t,
+          struct cpprof__blocked_thread *blocked)
+{
+    const struct cpprof__blocked_thread_who who = {
+        l->folder, t->tid,
+        cpprof__blocked_thread_self(
+            t->tid, cpprof__creation_of(l->creations, l->n_creations, t->tid))};
+
+    return cpprof__blocked_thread_read(CPPROF__DUMP_STUCK, &who, blocked) ==
+               CPPROF__BLOCKED_READ &&
+           blocked->cpu_ns == t->cpu_ns;
+}
+
+/* A guess is held against the stack; a wait of another kind only if it is old
+ * enough to be suspicious. */
+static void
+see_wait(const struct look *l, struct cpprof__stuck_thread *t,
+         const struct cpprof__task_call *call)
+{
+    struct cpprof__waits_for wait = cpprof__waits_for_guess(call);
+    struct cpprof__blocked_thread blocked;
+    uint64_t since_ns;
+
+    if (!wait.kind && (!l->wants_old || call->number != SYS_futex))
+        return;
+    since_ns = wait_began(l, t->tid);
+    if (!wait.kind && !is_old(l, since_ns))
+        return;
+    if (!see_stack(l, t, &blocked) ||
+        !cpprof__waits_for_is_true(&wait, call, blocked.answer.stack,
+                                   blocked.wait.kind))
+        return;
+    t->wait = wait;
+    t->stack = blocked.answer.stack;
+    t->labels = blocked.answer.labels;
+    t->since_ns = blocked.wait.kind ? blocked.wait.since_ns : since_ns;
+}
+
+static void
+look_at(struct look *l, struct cpprof__stuck_thread *t)
+{
+    const struct cpprof__stuck_thread *before = find(l->before, t->tid);
+    struct cpprof__task_call call;
+
+    t->cpu_ns = clock_of(t->tid);
+    t->holder_at = NOBODY;
+    if (before && before->is_read && before->cpu_ns == t->cpu_ns &&
+        (before->wait.kind || !l->wants_old)) {
+        *t = *before;
+        t->verdict = CPPROF__STUCK_NOT;
+        t->cycle = 0;
+        return;
+    }
+    switch (cpprof__task_call(l->folder, t->tid, &call)) {
+    case CPPROF__TASK_RUNS:
+        return;
+    case CPPROF__TASK_UNREADABLE:
+        l->is_refused |= clock_of(t->tid) != 0;
+        return;
+    case CPPROF__TASK_SLEEPS:
+        break;
+    }
+    see_wait(l, t, &call);
+    t->is_read = clock_of(t->tid) == t->cpu_ns;
+    if (!t->is_read)
+        t->wait = (struct cpprof__waits_for){.kind = CPPROF__FOR_NOTHING};
+}
+
+/* The thread that goes on as the one that forked. */
+static int32_t
+after_forks(int32_t tid)
+{
+    uint32_t i;
+
+    for (i = 0; i < n_forkers; i++)
+        if (forkers[i] == tid)
+            return getpid();
+    return tid;
+}
+
+/* Whom does it wait for now? */
+static void
+see_holder(const struct look *l, struct cpprof__stuck_thread *t)
+{
+    const struct cpprof__stuck_thread *holder;
+
+    t->holder_at = NOBODY;
+    t->is_holder_gone = false;
+    if (!t->wait.kind)
+        return;
+    t->wait.holder = cpprof__waits_for_holder(&t->wait);
+    if (t->wait.holder && !find(l->stuck, t->wait.holder))
+        t->wait.holder = after_forks(t->wait.holder);
+    if (!t->wait.holder)
+        return;
+    holder = find(l->stuck, t->wait.holder);
+    if (holder)
+        t->holder_at = (uint32_t)(holder - l->stuck->threads);
+    else
+        t->is_holder_gone = !t->wait.is_between &&
+                            t->wait.kind != CPPROF__FOR_JOIN &&
+                            !clock_of(t->wait.holder);
+}
+
+static enum cpprof_status
+list(struct look *l, struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__tasks_check(error);
+    struct cpprof__stuck *stuck = l->stuck;
+    size_t i, n = 0;
+    int32_t *tids;
+
+    if (status != CPPROF_OK)
+        return status;
+    l->creations = cpprof__creations(&l->n_creations);
+    tids = l->creations ? cpprof__live_threads(l->creations, l->n_creations, &n)
+                        : NULL;
+    stuck->threads = tids ? calloc(n, sizeof *stuck->threads) : NULL;
+    for (i = 0; stuck->threads && i < n; i++)
+        stuck->threads[i].tid = tids[i];
+    stuck->n = stuck->threads ? n : 0;
+    free(tids);
+    return stuck->threads ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+/* Those that are announced may have ended long ago. */
+static void
+look_at_all(struct look *l)
+{
+    struct cpprof__stuck *stuck = l->stuck;
+    size_t i, kept = 0;
+
+    for (i = 0; i < stuck->n; i++) {
+        look_at(l, &stuck->threads[i]);
+        if (stuck->threads[i].cpu_ns)
+            stuck->threads[kept++] = stuck->threads[i];
+    }
+    stuck->n = kept;
+}
+
+static enum cpprof_status
+look(struct look *l, struct cpprof_error *error)
+{
+    enum cpprof_status status = list(l, error);
+    struct cpprof__stuck *stuck = l->stuck;
+    size_t i;
+
+    if (status != CPPROF_OK)
+        return status;
+    l->folder = cpprof__tasks_folder();
+    stuck->now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    l->now_ran =
+        cpprof__task_last_ran_ns(l->folder, (int32_t)syscall(SYS_gettid));
+    look_at_all(l);
+    for (i = 0; i < stuck->n; i++)
+        see_holder(l, &stuck->threads[i]);
+    if (l->folder >= 0)
+        close(l->folder);
+    if (l->is_refused || !cpprof__stack_view_copies())
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, EACCES,
+                            "threads cannot be read: /proc/self/task/TID/"
+                            "syscall or process_vm_readv is refused");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+look_again(enum cpprof__stuck_wanted wanted, const struct cpprof__stuck *before,
+           struct cpprof__stuck *stuck, struct cpprof_error *error)
+{
+    struct look l = {.stuck = stuck,
+                     .before = before,
+                     .wants_old = wanted == CPPROF__STUCK_ALL};
+    enum cpprof_status status = look(&l, error);
+
+    free(l.creations);
+    if (status != CPPROF_OK)
+        cpprof__stuck_free(stuck);
+    return status;
+}
+
+/* ---- who is stuck ----------------------------------------------------- */
+
+/* Walk from a thread to whom it waits for, and on. Those on the way have the
+ * mark of this walk in .cycle meanwhile, which is above all numbers. */
+#define WALK 0x80000000u
+
+static void
+name_cycle(struct cpprof__stuck *stuck, uint32_t first)
+{
+    uint32_t i = first;
+
+    stuck->n_cycles++;
+    do {
+        stuck->threads[i].verdict = CPPROF__STUCK_CYCLE;
+        stuck->threads[i].cycle = (uint32_t)stuck->n_cycles;
+        i = stuck->threads[i].holder_at;
+    } while (i != first);
+}
+
+static void
+find_cycles(struct cpprof__stuck *stuck)
+{
+    struct cpprof__stuck_thread *threads = stuck->threads;
+    uint32_t i, at;
+
+    stuck->n_cycles = 0;
+    for (i = 0; i < stuck->n; i++) {
+        for (at = i; at != NOBODY && !threads[at].cycle;
+             at = threads[at].holder_at)
+            threads[at].cycle = WALK | i;
+        if (at != NOBODY && threads[at].cycle == (WALK | i))
+            name_cycle(stuck, at);
+    }
+    for (i = 0; i < stuck->n; i++)
+        if (threads[i].verdict != CPPROF__STUCK_CYCLE)
+            threads[i].cycle = 0;
+}
+
+/* The first on the way from i, i itself left out, that has a verdict; a way
+ * without one has no cycle. */
+static uint32_t
+first_stuck(const struct cpprof__stuck *stuck, uint32_t i)
+{
+    do
+        i = stuck->threads[i].holder_at;
+    while (i != NOBODY && !stuck->threads[i].verdict);
+    return i;
+}
+
+static void
+judge(struct cpprof__stuck *stuck, bool wants_old)
+{
+    struct cpprof__stuck_thread *t;
+    uint32_t i, at;
+
+    find_cycles(stuck);
+    for (i = 0; i < stuck->n; i++)
+        if (stuck->threads[i].is_holder_gone ||
+            stuck->threads[i].wait.is_refused)
+            stuck->threads[i].verdict = CPPROF__STUCK_ENDED;
+    for (i = 0; i < stuck->n; i++) {
+        t = &stuck->threads[i];
+        at = t->verdict ? NOBODY : first_stuck(stuck, i);
+        if (at != NOBODY) {
+            t->verdict = CPPROF__STUCK_BEHIND;
+            t->cycle = stuck->threads[at].cycle;
+        }
+    }
+    for (i = 0; wants_old && i < stuck->n; i++) {
+        t = &stuck->threads[i];
+        if (!t->verdict && t->wait.kind && t->wait.kind != CPPROF__FOR_JOIN &&
+            t->since_ns && stuck->now_ns - t->since_ns >= cpprof__stuck_old_ns)
+            t->verdict = CPPROF__STUCK_OLD;
+    }
+    for (i = 0, stuck->n_stuck = 0; i < stuck->n; i++)
+        stuck->n_stuck += stuck->threads[i].verdict != CPPROF__STUCK_NOT;
+}
+
+/* What is not as in the look before counts for nothing. */
+static void
+keep_common(struct cpprof__stuck *stuck, const struct cpprof__stuck *before)
+{
+    size_t i;
+
+    for (i = 0; i < stuck->n; i++) {
+        struct cpprof__stuck_thread *t = &stuck->threads[i];
+        const struct cpprof__stuck_thread *b = find(before, t->tid);
+
+        if (b && b->is_read && b->cpu_ns == t->cpu_ns &&
+            clock_of(t->tid) == t->cpu_ns && b->wait.kind == t->wait.kind &&
+            b->wait.lock == t->wait.lock && b->wait.holder == t->wait.holder &&
+            b->is_holder_gone == t->is_holder_gone)
+            continue;
+        t->wait = (struct cpprof__waits_for){.kind = CPPROF__FOR_NOTHING};
+        t->holder_at = NOBODY;
+        t->is_holder_gone = false;
+    }
+}
+
+/* Of a thread that holds a lock and waits for nothing known: where it sleeps.
+ */
+static void
+see_where(struct cpprof__stuck *stuck, struct cpprof__stuck_thread *t)
+{
+    const struct look l = {.stuck = stuck, .folder = CPPROF__NO_FOLDER};
+    struct cpprof__blocked_thread blocked;
+
+    if (!t->stack && see_stack(&l, t, &blocked)) {
+        t->stack = blocked.answer.stack;
+        t->labels = blocked.answer.labels;
+    }
+}
+
+static void
+name(struct cpprof__stuck_thread *t)
+{
+    struct cpprof__task task;
+
+    if (!*t->comm && cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task))
+        memcpy(t->comm, task.comm, sizeof t->comm);
+}
+
+/* What is said of those who are stuck, and of whom they wait for. */
+static void
+describe(struct cpprof__stuck *stuck)
+{
+    size_t i;
+
+    for (i = 0; i < stuck->n; i++) {
+        struct cpprof__stuck_thread *t = &stuck->threads[i];
+
+        if (!t->verdict)
+            continue;
+        name(t);
+        if (t->holder_at != NOBODY) {
+            name(&stuck->threads[t->holder_at]);
+            see_where(stuck, &stuck->threads[t->holder_at]);
+        }
+    }
+}
+
+static enum cpprof_status
+find_stuck(enum cpprof__stuck_wanted wanted, const struct cpprof__stuck *before,
+           struct cpprof__stuck *stuck, struct cpprof_error *error)
+{
+    const struct timespec pause = {0, BETWEEN_NS};
+    enum cpprof_status status = cpprof__dump_start_reading(error);
+    struct cpprof__stuck first = {.n = 0};
+
+    if (status != CPPROF_OK)
+        return status;
+    status = look_again(wanted, before, &first, error);
+    if (status != CPPROF_OK)
+        return status;
+    judge(&first, wanted == CPPROF__STUCK_ALL);
+    if (!first.n_stuck) {
+        *stuck = first;
+        return CPPROF_OK;
+    }
+    syscall(SYS_nanosleep, &pause, NULL);
+    status = look_again(wanted, &first, stuck, error);
+    if (status == CPPROF_OK) {
+        keep_common(stuck, &first);
+        judge(stuck, wanted == CPPROF__STUCK_ALL);
+        describe(stuck);
+    }
+    cpprof__stuck_free(&first);
+    return status;
+}
+
+enum cpprof_status
+cpprof__stuck_find(enum cpprof__stuck_wanted wanted,
+                   const struct cpprof__stuck *before,
+                   struct cpprof__stuck *stuck, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    memset(stuck, 0, sizeof *stuck);
+    cpprof__own_lock_take(&lock);
+    status = find_stuck(wanted, before, stuck, error);
+    cpprof__own_lock_give(&lock);
+    return status;
+}
+
+void
+cpprof__stuck_free(struct cpprof__stuck *stuck)
+{
+    free(stuck->threads);
+    memset(stuck, 0, sizeof *stuck);
+}
