@@ -2,6 +2,8 @@
 import re
 import subprocess
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 
 class Tap:
@@ -9,20 +11,29 @@ class Tap:
 
     def __init__(self):
         self.n = self.failed = 0
+        self.lock = threading.Lock()
 
     def ok(self, name, good, *details):
-        self.n += 1
-        self.failed += not good
-        print("%s %d - %s" % ("ok" if good else "not ok", self.n,
-                              name.replace("#", "")), flush=True)
-        for detail in details if not good else ():
-            print("# %s" % str(detail)[:3000].replace("\n", "\n# "),
-                  flush=True)
+        with self.lock:
+            self.n += 1
+            self.failed += not good
+            print("%s %d - %s" % ("ok" if good else "not ok", self.n,
+                                  name.replace("#", "")), flush=True)
+            for detail in details if not good else ():
+                print("# %s" % str(detail)[:3000].replace("\n", "\n# "),
+                      flush=True)
         return good
 
     def skip(self, name, why):
-        self.n += 1
-        print("ok %d - %s # SKIP %s" % (self.n, name, why), flush=True)
+        with self.lock:
+            self.n += 1
+            print("ok %d - %s # SKIP %s" % (self.n, name, why), flush=True)
+
+    def beside(self, *jobs):
+        """Calls of functions that wait more than they compute, at once."""
+        with ThreadPoolExecutor(len(jobs)) as pool:
+            for begun in [pool.submit(job) for job in jobs]:
+                begun.result()
 
     def none(self, name, problems):
         self.ok(name, not problems, *list(problems)[:12])

@@ -502,14 +502,14 @@ do_spin(void)
         n++;
 }
 
-/* At work an eighth of the time: who waits for a recording leaves the
+/* At work half of the time: who waits for a recording leaves the
  * processors to others. */
 static void
 do_pulse(void)
 {
     volatile uint64_t n = 0;
 
-    usleep(25000);
+    usleep(5000);
     while (n < 2000000)
         n++;
 }

@@ -179,8 +179,8 @@ def compile_go(name):
         f.write(GO)
     return subprocess.run(
         ["go", "build", "-o", name, "main.go"], check=False,
-        capture_output=True, env=dict(os.environ, CGO_ENABLED="0", GOFLAGS="",
-                                      GO111MODULE="off", HOME=os.getcwd(),
+        capture_output=True, env=dict(os.environ, GOFLAGS="", HOME=os.getcwd(),
+                                      GO111MODULE="off",
                                       GOCACHE=os.getcwd() + "/cache")
     ).returncode == 0
 
@@ -212,7 +212,7 @@ def look(path):
 
 
 def outside(name, words, frames, reason, same=3):
-    process = subprocess.Popen(words)
+    process, file = subprocess.Popen(words), words[0] + ".pb.gz"
     try:
         time.sleep(0.3)
         pid, before = process.pid, state(process.pid)
@@ -223,9 +223,9 @@ def outside(name, words, frames, reason, same=3):
               "CPU only, from outside: cpprof record -p %d" % pid)
         for i in range(TRIES):
             status, said = run([cpprof, "record", "-p", str(pid), "-duration",
-                                "%ds" % (2 << 2 * i), "-F", "200", "-o",
-                                "x.pb.gz"])
-            n, cut, text = look("x.pb.gz") if not status else (0, 0, said)
+                                "%ds" % (1 << 2 * i), "-F", "400", "-o",
+                                file])
+            n, cut, text = look(file) if not status else (0, 0, said)
             found = [f for f in frames if re.search(f, text, re.M | re.S)]
             if n >= 30 and len(found) == len(frames):
                 break
@@ -237,7 +237,9 @@ def outside(name, words, frames, reason, same=3):
         t.same("%s: all stacks that are expected" % name, found, frames)
         t.ok("%s: 99 of 100 stacks are whole" % name, cut * 100 <= n, cut, n,
              text)
-        said = run([cpprof, "-comments", "x.pb.gz"])[1]
+        t.ok("%s: no time without stacks" % name, "[short-lived thread]"
+             not in text, text)
+        said = run([cpprof, "-comments", file])[1]
         t.has("%s: a comment says so" % name, said, "CPU only, from outside")
         t.has("%s: and by which engine" % name, said, "perf from outside")
         found = re.search(r"([\d.]+) s of CPU time by the clock, ([\d.]+) s "
@@ -252,7 +254,7 @@ def outside(name, words, frames, reason, same=3):
                             "-duration", "1"])
         t.ok("%s: no heap profile" % name,
              status == 2 and "outside" not in said, said)
-        status, said = run([cpprof, "top", "-p", str(pid)])
+        status, said = run([cpprof, "top", "-seconds=1", "-p", str(pid)])
         t.ok("%s: top -p" % name, status == 0 and "flat%" in said, said)
         return pid, process
     finally:
@@ -286,12 +288,12 @@ __attribute__((noinline, noclone)) void NAME(double seconds)
     n++;
 }
 """
-SECONDS = 1.2
+SECONDS = 0.6
 EXEC = r"""
 int main(int argc, char **argv)
 {
     usleep(700000);
-    NAME(1.2);
+    NAME(0.6);
     if (argc > 1)
         execv(argv[1], argv + 1);
     usleep(700000);
@@ -303,7 +305,7 @@ static char **words;
 static void *start(void *x)
 {
     usleep(700000);
-    NAME(1.2);
+    NAME(0.6);
     execv(words[1], words + 1);
     return x;
 }
@@ -325,7 +327,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         void *handle = dlopen(argv[i], RTLD_NOW);
         ((void (*)(double))dlsym(handle, i == 1 ? "first_work"
-                                                : "second_work"))(1.2);
+                                                : "second_work"))(0.6);
         dlclose(handle);
     }
     usleep(700000);
@@ -389,16 +391,17 @@ def seconds_of(path):
 
 def follow(name, words):
     """A program that spins in first_work, then in second_work."""
+    file = name.replace(" ", "_") + ".pb.gz"
     for _ in range(TRIES):
         process = subprocess.Popen(words)
         try:
             time.sleep(0.2)
             status, said = run([cpprof, "record", "-p", str(process.pid),
-                                "-duration", "60", "-o", "f.pb.gz"])
+                                "-duration", "60", "-F", "400", "-o", file])
         finally:
             process.kill()
             process.wait()
-        found = seconds_of("f.pb.gz") if not status else {}
+        found = seconds_of(file) if not status else {}
         works = [found.get(work, 0) for work in ("first_work", "second_work")]
         if all(abs(x - SECONDS) < 0.15 * SECONDS for x in works):
             break
@@ -501,16 +504,63 @@ def limited():
             process.wait()
 
 
-def changes():
+# Threads that end before their first period does.
+SHORT = r"""
+static void *start(void *x)
+{
+    NAME(0.004);
+    return x;
+}
+int main(void)
+{
+    for (;;) {
+        pthread_t thread;
+
+        pthread_create(&thread, NULL, start, NULL);
+        pthread_join(thread, NULL);
+    }
+}
+"""
+
+
+def short():
+    if not spinner("short", "work", SHORT, "-static"):
+        t.skip("threads that end soon", "cannot be linked here")
+        return
+    process = subprocess.Popen(["./short"])
+    try:
+        status, said = run([cpprof, "record", "-p", str(process.pid),
+                            "-duration", "1", "-o", "short.pb.gz"])
+    finally:
+        process.kill()
+        process.wait()
+    found = seconds_of("short.pb.gz")
+    said += run([cpprof, "-comments", "short.pb.gz"])[1]
+    clock = re.search(r"([\d.]+) s of CPU time by the clock", said)
+    t.same("threads that end soon: status 0", status, 0)
+    t.near("threads that end soon: their time is said",
+           found.get("[short-lived", 0) + found.get("work", 0),
+           float(clock.group(1)) if clock else -1, 0.1)
+
+
+def executes():
     if not (spinner("second", "second_work", EXEC, "-static") and
             spinner("first", "first_work", EXEC, "-static") and
             spinner("thread", "first_work", THREAD_EXEC, "-static")):
         t.skip("programs that execute another", "cannot be linked here")
-    else:
-        follow("exec", ["./first", "./second"])
-        follow("exec by a thread", ["./thread", "./second"])
-        replaced()
-        limited()
+        return
+    t.beside(lambda: follow("exec", ["./first", "./second"]),
+             lambda: follow("exec by a thread", ["./thread", "./second"]),
+             users)
+
+
+def users():
+    """Both record as the same user, who may lock so much memory in all."""
+    replaced()
+    limited()
+
+
+def loads():
     t.ok("libraries", spinner("first.so", "first_work", "", "-shared", "-fPIC")
          and spinner("second.so", "second_work", "", "-shared", "-fPIC") and
          spinner("reload", "unused", RELOAD, "-ldl") and
@@ -518,7 +568,11 @@ def changes():
     follow("another library where one was", ["./reload", "./first.so",
                                              "./second.so"])
     shorter()
+
+
+def more():
     cut()
+    short()
 
 
 def refused(pid):
@@ -536,23 +590,30 @@ def refused(pid):
          said)
 
 
-def all_of_them():
-    busy = [r"leaf\n\s+compare\n.*\n\s+sorts\n\s+rounds\n\s+main\n",
-            r"leaf\n\s+handler\n.*\n\s+signals\n\s+rounds\n\s+start\n"]
+BUSY_STACKS = [r"leaf\n\s+compare\n.*\n\s+sorts\n\s+rounds\n\s+main\n",
+               r"leaf\n\s+handler\n.*\n\s+signals\n\s+rounds\n\s+start\n"]
 
+
+def static():
     if compile_c(BUSY.replace("PREPARE", NOTHING), "static", "-static"):
-        pid, process = outside("static", ["./static"], busy,
+        pid, process = outside("static", ["./static"], BUSY_STACKS,
                                "is linked statically")
         refused(pid)
         process.kill()
         process.wait()
     else:
         t.skip("static", "cannot be linked here")
+
+
+def kills():
     if compile_c(BUSY.replace("PREPARE", KILLS), "kills"):
-        outside("a filter that kills", ["./kills"], busy,
+        outside("a filter that kills", ["./kills"], BUSY_STACKS,
                 "has a seccomp filter")
     else:
         t.skip("a filter that kills", "cannot be compiled here")
+
+
+def go():
     if compile_go("go_busy"):
         outside("Go", ["./go_busy"], [r"main\.grow\n.*main\.main\n"],
                 "is linked statically", same=1)
@@ -569,8 +630,8 @@ def main():
         if "(perf" not in said[1]:
             t.skip("CPU time from outside", "perf events are not allowed here")
         else:
-            all_of_them()
-            changes()
+            t.beside(static, kills, go)
+            t.beside(executes, loads, more)
         os.chdir("/")
     return t.end()
 

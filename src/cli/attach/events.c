@@ -566,8 +566,11 @@ take_record(struct cpprof__events *e, struct cpprof__event *event,
         return false;
     if (is_exec(&header))
         e->n_voices = 0;
-    event->kind = is_exec(&header) ? CPPROF__EVENT_EXEC : CPPROF__EVENT_MAPPED;
-    return is_exec(&header) || header.type == PERF_RECORD_MMAP;
+    event->kind = is_exec(&header)                  ? CPPROF__EVENT_EXEC
+                  : header.type == PERF_RECORD_EXIT ? CPPROF__EVENT_ENDED
+                                                    : CPPROF__EVENT_MAPPED;
+    return event->kind != CPPROF__EVENT_MAPPED ||
+           header.type == PERF_RECORD_MMAP;
 }
 
 uint64_t

@@ -19,7 +19,8 @@ struct cpprof__events;
 enum cpprof__event_kind {
     CPPROF__EVENT_TICK,
     CPPROF__EVENT_MAPPED, /* the process has mapped code */
-    CPPROF__EVENT_EXEC    /* it runs another program now; none else is filled */
+    CPPROF__EVENT_EXEC,   /* it runs another program now */
+    CPPROF__EVENT_ENDED   /* a thread; of none but a tick more is filled */
 };
 
 /* What happened, in the order of time. What it points to is there until the

@@ -131,6 +131,9 @@ look_at_tracer(struct look *look)
               tracer);
 }
 
+/* Its memory goes before it is a zombie. */
+#define ENDED "it ended meanwhile"
+
 /* It is there, is a process, lives and runs a program. */
 static bool
 look_at_state(struct look *look)
@@ -149,8 +152,13 @@ look_at_state(struct look *look)
                          sizeof state);
     if (*state == 'Z' || *state == 'X')
         return no(look, "has ended and waits for its parent (a zombie)");
-    if (number(look, "Kthread") || !number(look, "VmSize"))
+    if (number(look, "Kthread") ||
+        (!number(look, "VmSize") &&
+         !cpprof__status_field((char *)look->status.data, "Kthread", state,
+                               sizeof state)))
         return no(look, "is a thread of the kernel: it has no program");
+    if (!number(look, "VmSize"))
+        return no(look, ENDED);
     if (!look_at_tracer(look))
         return false;
     cpprof__status_field((char *)look->status.data, "State", state,
@@ -340,6 +348,8 @@ look_at_images(struct look *look)
     cpprof__read_proc(&t->auxv, "/proc/%d/auxv", (int)t->pid);
     if (!t->auxv.data || !cpprof__attach_read(t))
         return no(look, "out of memory");
+    if (t->auxv.n < 2 || t->maps.n < 2)
+        return no(look, ENDED);
     if (!t->images.libc)
         return no(look, "has not loaded glibc, or its file is gone");
     for (i = 0; i < sizeof needed / sizeof *needed; i++)
@@ -452,17 +462,18 @@ bool
 cpprof__attach_is_over(pid_t pid)
 {
     struct cpprof__buffer status = {0};
-    char state[16] = "", threads[16] = "";
+    char state[16] = "", threads[16] = "", size[32] = "";
 
     cpprof__read_proc(&status, "/proc/%d/status", (int)pid);
     if (status.data) {
         cpprof__status_field((char *)status.data, "State", state, sizeof state);
         cpprof__status_field((char *)status.data, "Threads", threads,
                              sizeof threads);
+        cpprof__status_field((char *)status.data, "VmSize", size, sizeof size);
     }
     cpprof__buffer_free(&status);
     return !*state || *state == 'X' ||
-           (*state == 'Z' && strtol(threads, NULL, 10) < 2);
+           ((*state == 'Z' || !*size) && strtol(threads, NULL, 10) < 2);
 }
 
 void

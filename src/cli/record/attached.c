@@ -24,6 +24,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,21 @@ inner_pid(pid_t pid)
     return inner > 0 ? (pid_t)inner : pid;
 }
 
+/* False, after a line that says why; that it has ended is reason enough. */
+__attribute__((format(printf, 2, 3))) static bool
+refuse(const struct process *p, const char *format, ...)
+{
+    char reason[CPPROF__REASON_BYTES + 64] = "it ended meanwhile";
+    va_list args;
+
+    va_start(args, format);
+    if (!cpprof__attach_is_over(p->pid))
+        vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    cpprof__cli_fail("%d (%s): %s", (int)p->pid, p->name, reason);
+    return false;
+}
+
 /* Files of one folder are named by pids of one namespace. */
 static bool
 is_beside_first(const struct attached *a, const struct process *p)
@@ -175,10 +191,8 @@ is_beside_first(const struct attached *a, const struct process *p)
     if (cpprof__record_pid_namespace(p->pid) == a->pids &&
         cpprof__record_sees(p->pid, a->folder->path, a->folder->seen))
         return true;
-    cpprof__cli_fail("%d (%s): is in another container than %d; record it "
-                     "apart",
-                     (int)p->pid, p->name, (int)a->processes[0].pid);
-    return false;
+    return refuse(p, "is in another container than %d; record it apart",
+                  (int)a->processes[0].pid);
 }
 
 /* May CPU time be had by perf events, and is nothing else asked for? */
@@ -222,11 +236,9 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
         return false;
     }
     if (a->uid >= 0 && uid != a->uid) {
-        cpprof__cli_fail("%d (%s): belongs to another user than %d; record it "
-                         "apart",
-                         (int)p->pid, p->name, (int)a->processes[0].pid);
         cpprof__attach_free(target);
-        return false;
+        return refuse(p, "belongs to another user than %d; record it apart",
+                      (int)a->processes[0].pid);
     }
     a->uid = uid;
     a->gid = effective_id(p->pid, "Gid");
@@ -269,8 +281,7 @@ begin_outside(struct attached *a, struct process *p,
                                        a->folder->path, (unsigned)a->n, &error);
     p->is_attached = p->outside;
     if (!p->outside)
-        cpprof__cli_fail("%d (%s): no perf events: %s", (int)p->pid, p->name,
-                         cpprof__events_error(error));
+        refuse(p, "no perf events: %s", cpprof__events_error(error));
     return p->is_attached;
 }
 
@@ -297,8 +308,7 @@ attach(struct attached *a, struct process *p, struct cpprof__target *target)
     if (p->is_attached)
         tell(p, "attached", &how);
     else
-        cpprof__cli_fail("%d (%s): not attached: %s", (int)p->pid, p->name,
-                         message);
+        refuse(p, "not attached: %s", message);
     return p->is_attached;
 }
 

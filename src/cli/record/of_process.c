@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports on a process that runs: its CPU profile of some seconds, in a file
+ * Reports on a process that runs: its CPU profile of `-seconds`, in a file
  * that has no name and is gone with this program, whatever ends it. `-p PID
  * threads` prints where its threads are.
  */
@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SECONDS 5
+#define SECONDS_DEFAULT 5
 
 /* The processes in "-p PID" or "-p=PID" at argv[at], and how many words that
  * is; 0: it is something else. */
@@ -35,6 +35,27 @@ processes_at(int argc, char **argv, int at, const char **pids)
         return 0;
     *pids = argv[at + 1];
     return 2;
+}
+
+/* For how long: what "-seconds=N" or "-seconds N" says last. The report reads
+ * these words, too, and refuses what is none. */
+static double
+seconds_of(int argc, char **argv)
+{
+    long seconds = 0, n;
+    const char *word;
+    int i;
+
+    for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        word = argv[i] + (argv[i][0] == '-' && argv[i][1] == '-');
+        if (strncmp(word, "-seconds", 8) != 0)
+            continue;
+        n = word[8] == '='            ? strtol(word + 9, NULL, 10)
+            : !word[8] && argv[i + 1] ? strtol(argv[i + 1], NULL, 10)
+                                      : 0;
+        seconds = n > 0 ? n : seconds;
+    }
+    return seconds > 0 ? (double)seconds : SECONDS_DEFAULT;
 }
 
 static bool
@@ -112,6 +133,7 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
     char path[32];
     const char *pids = NULL;
     int at, n = 0, fd, status = CPPROF__EXIT_ERROR;
+    double seconds = seconds_of(argc, argv);
 
     for (at = 1; at < argc; at++) {
         n = processes_at(argc, argv, at, &pids);
@@ -129,8 +151,8 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
     if (fd < 0)
         return cpprof__cli_fail("no memory for a profile: %s", strerror(errno));
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (is_page(argc, argv) ? cpprof__live_begin(pids, path, SECONDS)
-                            : record(pids, path, CPPROF__RECORD_CPU, SECONDS))
+    if (is_page(argc, argv) ? cpprof__live_begin(pids, path, seconds)
+                            : record(pids, path, CPPROF__RECORD_CPU, seconds))
         status = report(argc, argv, at, n, path, run);
     cpprof__live_end();
     close(fd);

@@ -41,6 +41,7 @@ struct cpprof__outside {
     struct cpprof__mappings mappings;
     size_t max_depth;
     uint64_t cpu_start_ns;
+    uint64_t n_ended;  /* threads */
     uint32_t n_stores; /* that are full, and in the folder */
     char folder[PATH_MAX];
     bool seen_maps;  /* since the last round */
@@ -250,6 +251,25 @@ begin_store(struct cpprof__outside *o)
     return true;
 }
 
+/* As often as weight; what finds no room is lost. */
+static void
+add_stack(struct cpprof__outside *o, const uint64_t *pcs, size_t n,
+          uint64_t weight)
+{
+    uint32_t mappings[CPPROF__RING_MAX_PCS];
+
+    o->head.n_records += weight;
+    cpprof__mappings_find(&o->mappings, pcs, n, mappings);
+    if (cpprof__store_add(&o->store, pcs, mappings, n, 0, weight))
+        return;
+    if (write_store(o) && begin_store(o)) {
+        cpprof__mappings_find(&o->mappings, pcs, n, mappings);
+        if (cpprof__store_add(&o->store, pcs, mappings, n, 0, weight))
+            return;
+    }
+    o->ring.lost += weight;
+}
+
 static void
 take(void *ctx, const struct cpprof__event *event)
 {
@@ -262,6 +282,10 @@ take(void *ctx, const struct cpprof__event *event)
     enum cpprof__stack_end end;
     size_t n;
 
+    if (event->kind == CPPROF__EVENT_ENDED) {
+        o->n_ended++;
+        return;
+    }
     if (event->kind != CPPROF__EVENT_TICK) {
         o->has_mapped = true;
         if (event->kind == CPPROF__EVENT_EXEC)
@@ -280,16 +304,29 @@ take(void *ctx, const struct cpprof__event *event)
     }
     if (end != CPPROF__STACK_WHOLE)
         pcs[n++] = own[end];
-    cpprof__mappings_find(&o->mappings, pcs, n, mappings);
-    o->head.n_records++;
-    if (cpprof__store_add(&o->store, pcs, mappings, n, 0, 1))
-        return;
-    if (write_store(o) && begin_store(o)) {
-        cpprof__mappings_find(&o->mappings, pcs, n, mappings);
-        if (cpprof__store_add(&o->store, pcs, mappings, n, 0, 1))
-            return;
-    }
-    o->ring.lost++;
+    add_stack(o, pcs, n, 1);
+}
+
+/* Tunable. A part of all ticks is missing by chance. */
+#define CHANCE_PART 20
+
+/*
+ * The time of threads that ended before a period of their own was over, by the
+ * clock of the process: less than a period of each. That clock counts time in
+ * the kernel, too: where it is not sampled nothing is known of them.
+ */
+static void
+charge_short_lived(struct cpprof__outside *o)
+{
+    static const uint64_t frame = CPPROF__FRAME_EXITED;
+    uint64_t n_clock = o->head.cpu_ns / o->head.period_ns;
+    uint64_t n_known = o->head.n_records + o->ring.lost + o->head.n_threads / 2;
+    uint64_t n = n_clock > n_known ? n_clock - n_known : 0;
+
+    if (n > o->n_ended)
+        n = o->n_ended;
+    if (!cpprof__events_are_user_only(o->events) && n > n_clock / CHANCE_PART)
+        add_stack(o, &frame, 1, n);
 }
 
 /* ---------------------------------------------------------- the process ----
@@ -402,6 +439,7 @@ cpprof__outside_end(struct cpprof__outside *o)
     char name[32];
 
     cpprof__outside_read(o);
+    charge_short_lived(o);
     o->ring.mask = RING_WORDS - 1;
     memcpy(file, &o->head, sizeof o->head);
     memcpy(file + CPPROF__SPOOL_RING_OFFSET, &o->ring, sizeof o->ring);
