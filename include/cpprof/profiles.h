@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The named profiles of this process: those that it always has (allocs, block,
- * goroutine, heap, mutex, threadcreate) and those that the program makes
- * itself, to count whatever it acquires and gives back.
+ * goroutine, heap, heapleak, mutex, threadcreate) and those that the program
+ * makes itself, to count whatever it acquires and gives back.
  *
  *     struct cpprof_profile *files;
  *

@@ -57,6 +57,10 @@ static const struct entry described[] = {
      "A sampling of memory allocations of live objects. You can specify the "
      "gc GET parameter to run GC before taking the heap sample.",
      0},
+    {"heapleak",
+     "Memory that no pointer leads to any more. Looking for it takes more than "
+     "a second if there is any.",
+     0},
     {"mutex", "Stack traces of holders of contended mutexes", 0},
     {"threadcreate", "Stack traces that led to the creation of new OS threads",
      0},

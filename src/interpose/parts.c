@@ -26,6 +26,7 @@
 #include "collect/heap/heap_maps.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/labels/labels.h"
+#include "collect/leak/leak.h"
 #include "collect/process/environment.h"
 #include "collect/process/late.h"
 #include "collect/registry/registry.h"
@@ -54,6 +55,7 @@ const struct cpprof__part cpprof__parts[] = {
     {.in_child = cpprof__names_in_child,
      .after_unload = cpprof__names_after_unload},
     {.in_child = cpprof__heaps_in_child},
+    {.in_child = cpprof__leaks_in_child},
     {.in_child = cpprof__maps_in_child},
     {.in_child = cpprof__heap_forked,
      .after_unload = cpprof__find_operators_again},

@@ -176,7 +176,7 @@ def compare(name, cases, go, ours):
 
 # ------------------------------------------------- what has its own shape ----
 
-OURS = "(wall|offcpu|threadleak)"
+OURS = "(wall|offcpu|heapleak|threadleak)"
 OUR_ROW = re.compile(r"<tr><td>0</td><td><a href='" + OURS + r"\?debug=1'>"
                      r"\w+</a></td></tr>\n"
                      r"|<li><div class=profile-name>" + OURS + r": .*</li>\n"

@@ -96,9 +96,9 @@ add_deep(struct cpprof_profile *profile, unsigned depth, unsigned skip)
 static void
 test_names(void)
 {
-    static const char *const always[] = {"allocs",    "block", "goroutine",
-                                         "heap",      "mutex", "threadcreate",
-                                         "threadleak"};
+    static const char *const always[] = {
+        "allocs",   "block", "goroutine",    "heap",
+        "heapleak", "mutex", "threadcreate", "threadleak"};
     static const char *const odd[] = {"a\nb", "a b", "\x7f", "\xff",
                                       "a\xc2\x85"};
     struct cpprof_profile *profile = NULL, *found[64];

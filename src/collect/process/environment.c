@@ -209,7 +209,7 @@ static void
 turn_on(void)
 {
     is_on = true;
-    if (environment.kinds & CPPROF__KIND_HEAP)
+    if (environment.kinds & (CPPROF__KIND_HEAP | CPPROF__KIND_HEAPLEAK))
         cpprof__heap_set_rate(environment.heap_rate);
     if (environment.heap.flags & CPPROF_FLAG_LABELS)
         store_relaxed(&cpprof__wants_labels, 1);

@@ -8,8 +8,9 @@
  *     CPPROF=push=URL                     send them, every ten seconds
  *
  * The kinds are cpu=HZ, heap=BYTES, block=NS, mutex=N, wall=HZ or offcpu=HZ,
- * goroutine (or threads) and threadcreate; without any of these words it is
- * cpu. In all of them engine=auto|perf|timer, depth=N,
+ * goroutine (or threads), threadcreate and heapleak=BYTES, which is found among
+ * what the heap profile samples, at the rate of heap=; without any of these
+ * words it is cpu. In all of them engine=auto|perf|timer, depth=N,
  * symbolize=full|functions|none, labels=on|off, debug=0|1|2 (not of cpu and
  * wall), legacy=on|off (not of wall); of block inprogress=on|off; of the heap
  * also peak=on|off, and mmap=on|off, which is a profile of its own (both
@@ -28,7 +29,7 @@
  *
  * vm=tick|span|cpu, or vm=HZ, is a profile of interpreted code (<cpprof/vm.h>),
  * which starts when there is an interpreter that can be profiled. It is written
- * to PATH, also beside record=.
+ * to PATH, also beside record=, as heapleak is.
  *
  * The same holds for push=, where without any kind it is cpu, heap, block,
  * mutex and goroutine. Beside it push-name=, push-label=NAME=VALUE (as many as
@@ -55,6 +56,7 @@
 #define CPPROF__KIND_OFF_CPU      32u
 #define CPPROF__KIND_THREADS      64u
 #define CPPROF__KIND_THREADCREATE 128u
+#define CPPROF__KIND_HEAPLEAK     256u
 /* Beside the heap, when asked for. */
 #define CPPROF__KIND_MMAP 1024u
 

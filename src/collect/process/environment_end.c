@@ -11,6 +11,7 @@
 #include "arch/place.h"
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
+#include "collect/leak/leak.h"
 #include "collect/recording/recorded.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
@@ -87,8 +88,16 @@ static struct end ends[] = {
     {.kind = CPPROF__KIND_MUTEX, .name = "mutex", .has_own = has_held},
     {.kind = CPPROF__KIND_THREADS, .name = "goroutine"},
     {.kind = CPPROF__KIND_THREADCREATE, .name = "threadcreate"},
+    {.kind = CPPROF__KIND_HEAPLEAK, .name = "heapleak"},
 };
 #define N_ENDS (sizeof ends / sizeof *ends)
+
+/* They are not in the tables that a recorder reads. */
+static bool
+asks_for_leaks(void)
+{
+    return environment->kinds & CPPROF__KIND_HEAPLEAK;
+}
 
 /* ---- writing ---------------------------------------------------------- */
 
@@ -102,7 +111,12 @@ has_lived(void)
 static bool
 has_to_write(const struct end *end)
 {
-    if (!(environment->kinds & end->kind) || (is_made && !has_lived()))
+    if (!(environment->kinds & end->kind))
+        return false;
+    /* Of what a recorder runs; a shell makes that by exec. */
+    if (*environment->directory)
+        return end->kind == CPPROF__KIND_HEAPLEAK && !is_child;
+    if (is_made && !has_lived())
         return false;
     return !is_made || (end->has_own ? end->has_own() : !is_child);
 }
@@ -129,12 +143,15 @@ write_mmap(struct cpprof_writer writer, struct cpprof_error *error)
 static enum cpprof_status
 write_end(struct end *end, struct cpprof_error *error)
 {
-    enum cpprof_status status = is_made ? open_end(end, error) : CPPROF_OK;
+    enum cpprof_status status =
+        is_made || *environment->directory ? open_end(end, error) : CPPROF_OK;
 
     if (status != CPPROF_OK)
         return status;
     if (!end->writer.write)
         return CPPROF_OK;
+    if (end->kind == CPPROF__KIND_HEAPLEAK)
+        cpprof__leaks_at_end();
     if (end->kind == CPPROF__KIND_HEAP)
         return cpprof_heap_write(&end->writer, &environment->heap, error);
     if (end->kind == CPPROF__KIND_MMAP)
@@ -226,7 +243,8 @@ start_writing(struct cpprof_error *error)
     if (!getcwd(folder, sizeof folder))
         strcpy(folder, "/");
     for (i = 0; i < N_ENDS && status == CPPROF_OK; i++)
-        if (environment->kinds & ends[i].kind && !is_made)
+        if (environment->kinds & ends[i].kind && !is_made &&
+            !*environment->directory)
             status = open_end(&ends[i], error);
     if (status == CPPROF_OK && environment->kinds & CPPROF__KIND_MMAP)
         status = cpprof_heap_follow_mmap(&mappings, error);
@@ -253,7 +271,9 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
     environment = env;
     is_made = is_descendant;
     store_relaxed(&is_stopping, 0u);
-    status = *env->directory ? start_recording(error) : start_writing(error);
+    status = *env->directory ? start_recording(error) : CPPROF_OK;
+    if (status == CPPROF_OK && (!*env->directory || asks_for_leaks()))
+        status = start_writing(error);
     if (status != CPPROF_OK) {
         cpprof__heap_set_rate(0);
         return status;
@@ -311,12 +331,12 @@ end_locked(struct cpprof_error *error)
 
     if (!cpprof__environment_end_is_due())
         return CPPROF_OK;
-    if (*environment->directory) {
+    status = !*environment->directory || asks_for_leaks() ? write_ends(error)
+                                                          : CPPROF_OK;
+    if (*environment->directory)
         cpprof__recorded_end(false);
-        return CPPROF_OK;
-    }
-    status = write_ends(error);
-    started_pid = 0;
+    else
+        started_pid = 0;
     return status;
 }
 

@@ -93,6 +93,25 @@ parse_heap(struct cpprof__environment *env, const char *value,
     return CPPROF_OK;
 }
 
+/* The same number, whose kind is another one: 0 is to look for nothing. */
+static enum cpprof_status
+parse_heapleak(struct cpprof__environment *env, const char *value,
+               struct cpprof_error *error)
+{
+    int64_t rate = env->heap_rate ? env->heap_rate : CPPROF__HEAP_RATE;
+
+    if (*value && !parse_bytes(value, &rate))
+        return bad_value(error, "heapleak", value,
+                         "a number of bytes such as 512k; 1: all, 0: none");
+    if (!rate) {
+        env->kinds &= ~CPPROF__KIND_HEAPLEAK;
+        return CPPROF_OK;
+    }
+    env->heap_rate = rate;
+    env->kinds |= CPPROF__KIND_HEAPLEAK;
+    return CPPROF_OK;
+}
+
 static enum cpprof_status
 parse_cpu(struct cpprof__environment *env, const char *value,
           struct cpprof_error *error)
@@ -113,8 +132,8 @@ parse_cpu(struct cpprof__environment *env, const char *value,
 
 /* ORDER: CPPROF__KIND_*. threads is another name of goroutine. */
 static const char *const kinds[] = {
-    "cpu",    "heap",      "block",        "mutex",   "wall",
-    "offcpu", "goroutine", "threadcreate", "threads", NULL};
+    "cpu",       "heap",         "block",    "mutex",   "wall", "offcpu",
+    "goroutine", "threadcreate", "heapleak", "threads", NULL};
 
 static uint32_t
 kind_of(const char *word)
@@ -196,6 +215,8 @@ parse_kind(struct cpprof__environment *env, uint32_t kind, const char *key,
         return parse_cpu(env, value, error);
     if (kind == CPPROF__KIND_HEAP)
         return parse_heap(env, value, error);
+    if (kind == CPPROF__KIND_HEAPLEAK)
+        return parse_heapleak(env, value, error);
     if (kind == CPPROF__KIND_BLOCK)
         status = parse_block(env, value, error);
     else if (kind == CPPROF__KIND_MUTEX)
@@ -501,8 +522,8 @@ finish_push(struct cpprof__environment *env, bool named,
 static enum cpprof_status
 finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 {
-    const uint32_t recordable =
-        CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES | CPPROF__KINDS_OF_WALL;
+    const uint32_t recordable = CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES |
+                                CPPROF__KINDS_OF_WALL | CPPROF__KIND_HEAPLEAK;
     const uint32_t mmap = env->kinds & CPPROF__KIND_MMAP;
 
     if (!named)
@@ -516,8 +537,8 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
     if (*env->directory && env->kinds & ~recordable)
         return cpprof__fail(
             error, CPPROF_INVALID, 0,
-            "CPPROF: record= takes cpu, heap, block, mutex, wall "
-            "and offcpu; not profiling");
+            "CPPROF: record= takes cpu, heap, block, mutex, wall, "
+            "offcpu and heapleak; not profiling");
     if (*env->directory && env->others.flags & CPPROF_FLAG_IN_PROGRESS)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: inprogress=on beside record=; not "

@@ -40,6 +40,8 @@ static const struct cpprof_profile block = {&cpprof__builtin_block, 0, 0, {}};
 static const struct cpprof_profile goroutine = {
     &cpprof__builtin_goroutine, 0, 0, {}};
 static const struct cpprof_profile heap = {&cpprof__builtin_heap, 0, 0, {}};
+static const struct cpprof_profile heapleak = {
+    &cpprof__builtin_heapleak, 0, 0, {}};
 static const struct cpprof_profile mutex = {&cpprof__builtin_mutex, 0, 0, {}};
 static const struct cpprof_profile threadcreate = {
     &cpprof__builtin_threadcreate, 0, 0, {}};
@@ -47,7 +49,8 @@ static const struct cpprof_profile threadleak = {
     &cpprof__builtin_threadleak, 0, 0, {}};
 
 static const struct cpprof_profile *const builtins[] = {
-    &allocs, &block, &goroutine, &heap, &mutex, &threadcreate, &threadleak};
+    &allocs,   &block, &goroutine,    &heap,
+    &heapleak, &mutex, &threadcreate, &threadleak};
 #define N_BUILTINS (sizeof builtins / sizeof *builtins)
 
 /* Profiles of the program: added at the front, never removed. */

@@ -50,6 +50,7 @@ struct cpprof__builtin {
 
 extern const struct cpprof__builtin cpprof__builtin_allocs;
 extern const struct cpprof__builtin cpprof__builtin_heap;
+extern const struct cpprof__builtin cpprof__builtin_heapleak;
 extern const struct cpprof__builtin cpprof__builtin_block;
 extern const struct cpprof__builtin cpprof__builtin_mutex;
 extern const struct cpprof__builtin cpprof__builtin_goroutine;

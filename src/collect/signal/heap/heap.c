@@ -45,7 +45,7 @@ size_t
 cpprof__heap_private_bytes(void)
 {
     return cpprof__live_index_bytes() + cpprof__bucket_index_bytes() +
-           CPPROF__HEAP_FILTER;
+           CPPROF__HEAP_FILTER + CPPROF__HEAP_LIVE * sizeof(uint32_t);
 }
 
 void
@@ -62,6 +62,7 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
                          (char *)private_memory + cpprof__live_index_bytes());
     store_release(&cpprof__heap_filter,
                   (uint8_t *)heap->bucket_index + cpprof__bucket_index_bytes());
+    heap->born_s = (uint32_t *)(cpprof__heap_filter + CPPROF__HEAP_FILTER);
     heap->head->n_blocks = 1;
     heap->head->n_buckets = 1;
     cpprof__recycle_add(cpprof__buckets_recycle);

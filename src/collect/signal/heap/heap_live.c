@@ -17,7 +17,9 @@
  */
 #include "collect/signal/heap/heap_live.h"
 
+#include "arch/clock.h"
 #include "arch/mix.h"
+#include "collect/signal/heap/exempt.h"
 #include "collect/signal/tables/mirror.h"
 
 #define NUMBER_BITS 22
@@ -226,6 +228,19 @@ put_slot(struct index *index, struct line *line, uint32_t slot)
     return false;
 }
 
+/* By libc's function, as end_peak() in heap_buckets.c, and for its reasons. */
+static void
+note_birth(struct cpprof__heap *heap, uint32_t number)
+{
+    if (!heap->born_s)
+        return;
+    cpprof__hook_self.exempt++;
+    store_relaxed(
+        &heap->born_s[number],
+        (uint32_t)(cpprof__now_ns(CLOCK_MONOTONIC_COARSE) / CPPROF__NS_PER_S));
+    cpprof__hook_self.exempt--;
+}
+
 bool
 cpprof__live_add(struct cpprof__heap *heap,
                  const struct cpprof__heap_block *block)
@@ -238,6 +253,7 @@ cpprof__live_add(struct cpprof__heap *heap,
     if (!number)
         return false;
     fill_entry(&heap->blocks[number], block);
+    note_birth(heap, number);
     filter_add(block->address);
     add_relaxed(&index->n_live[i], 1);
     if (put_slot(index, line_of(part_of(index, i), block->address), slot))

@@ -96,6 +96,7 @@ struct cpprof__heap {
     struct cpprof__tree *tree;
     void *live_index;
     uint32_t *bucket_index;
+    uint32_t *born_s; /* of each block, CLOCK_MONOTONIC; NULL: not kept */
     struct cpprof__entries entries; /* of buckets */
     bool gives_up_stacks;           /* recycling */
 };

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the headers of chunks, as they are in the memory of one moment. Nothing
+ * in them is trusted: a thread may have been at work there, and what looks like
+ * a heap may be none. No step leads beyond the end that is given.
+ */
+#include "collect/leak/glibc.h"
+
+#include <stdlib.h>
+
+#define PAGE 4096u
+
+#define IN_USE  1u /* of the chunk before */
+#define MAPPED  2u
+#define FLAGS   7u
+#define MINIMUM 32u
+
+/* A heap has its last chunk, top, or two words that close it, which are no
+ * chunks, and whose second has the size 0 or 16. */
+#define FENCE 16u
+
+struct chunk {
+    uint64_t before; /* the size of the chunk before, if that is free */
+    uint64_t size;
+};
+
+static uint64_t
+size_of(uintptr_t at)
+{
+    return ((const struct chunk *)at)->size & ~(uint64_t)FLAGS;
+}
+
+static bool
+is_in_use(uintptr_t next)
+{
+    return ((const struct chunk *)next)->size & IN_USE;
+}
+
+static bool
+is_fence(uintptr_t at, uintptr_t end)
+{
+    return end - at <= 2 * FENCE && size_of(at) <= FENCE;
+}
+
+/* The chunk behind a chunk, or end; 0: it is none. */
+static uintptr_t
+step(uintptr_t at, uintptr_t end)
+{
+    uint64_t size = size_of(at);
+    uintptr_t next = at + size;
+
+    if (size < MINIMUM || size % 16 || size > end - at)
+        return 0;
+    if (end - next < sizeof(struct chunk))
+        return next == end ? end : 0;
+    if (!is_in_use(next) && ((const struct chunk *)next)->before != size)
+        return 0;
+    return next;
+}
+
+static bool
+walk(uintptr_t at, uintptr_t end, uintptr_t *top)
+{
+    while (at < end) {
+        *top = at;
+        if (is_fence(at, end))
+            return true;
+        at = step(at, end);
+        if (!at)
+            return false;
+    }
+    return true;
+}
+
+bool
+cpprof__glibc_find(uintptr_t from, uintptr_t last, uintptr_t end,
+                   uintptr_t *first, uintptr_t *top)
+{
+    uintptr_t at;
+
+    for (at = (from + 15) & ~(uintptr_t)15; at <= last && at + MINIMUM <= end;
+         at += 16)
+        if (is_in_use(at) && walk(at, end, top)) {
+            *first = at;
+            return true;
+        }
+    return false;
+}
+
+void
+cpprof__glibc_add(struct cpprof__marks *m, uintptr_t first, uintptr_t end)
+{
+    struct cpprof__area *area =
+        cpprof__marks_add_area(m, first + CPPROF__CHUNK_HEAD, end, 4);
+    uintptr_t at = first, next;
+
+    while (area && at < end && !is_fence(at, end)) {
+        next = step(at, end);
+        if (!next || next == end || !is_in_use(next))
+            cpprof__marks_add_gap(area, at + CPPROF__CHUNK_HEAD);
+        else
+            cpprof__marks_add_block(m, area, at + CPPROF__CHUNK_HEAD);
+        if (!next)
+            return;
+        at = next;
+    }
+    if (area && at + CPPROF__CHUNK_HEAD < end)
+        cpprof__marks_add_gap(area, at + CPPROF__CHUNK_HEAD);
+}
+
+uintptr_t
+cpprof__glibc_arena(uintptr_t start, uintptr_t limit, uintptr_t *from)
+{
+    const struct {
+        uintptr_t arena, before, size, writable;
+    } *info = (const void *)start;
+    uintptr_t arena_heap;
+
+    if (start % CPPROF__ARENA_ALIGNMENT || limit - start < PAGE)
+        return 0;
+    arena_heap = info->arena & ~(CPPROF__ARENA_ALIGNMENT - 1);
+    if (info->size % PAGE || !info->size || info->size > limit - start ||
+        info->size > CPPROF__ARENA_ALIGNMENT || info->writable < info->size ||
+        info->writable > CPPROF__ARENA_ALIGNMENT || (info->arena & 15) ||
+        info->arena - arena_heap < 0x20 || info->arena - arena_heap > 0x40 ||
+        (info->before && info->before % CPPROF__ARENA_ALIGNMENT) ||
+        (arena_heap == start) != !info->before)
+        return 0;
+    /* The first heap has the arena in it. */
+    *from = arena_heap == start ? info->arena + 0x800 : start + 0x20;
+    return start + info->size;
+}
+
+uintptr_t
+cpprof__glibc_mapped(uintptr_t address, uintptr_t start, uintptr_t limit)
+{
+    uintptr_t at = address - CPPROF__CHUNK_HEAD;
+    const struct chunk *chunk = (const struct chunk *)at;
+    uint64_t size;
+
+    if (address % 16 || at < start || at >= limit)
+        return 0;
+    size = chunk->size & ~(uint64_t)FLAGS;
+    if (!(chunk->size & MAPPED) || chunk->before > at - start ||
+        (at - chunk->before) % PAGE || size > limit - at ||
+        (chunk->before + size) % PAGE || size < MINIMUM)
+        return 0;
+    return at + size;
+}
+
+/* A list that is empty points to itself; a head lies 16 bytes before its
+ * pointers, so that of the first list is the field top. */
+bool
+cpprof__glibc_is_arena(const uint64_t *at, size_t n, uintptr_t heap,
+                       uintptr_t heap_end)
+{
+    const uint64_t *lists = at + 2;
+    unsigned i;
+
+    if (n < CPPROF__ARENA_BYTES)
+        return false;
+    for (i = 0; i < 126; i++) {
+        uintptr_t head = (uintptr_t)(at + 2 * i);
+        uint64_t next = lists[2 * i], before = lists[2 * i + 1];
+        bool is_empty = next == head && before == head;
+
+        if (!is_empty && (next - heap >= heap_end - heap ||
+                          before - heap >= heap_end - heap))
+            return false;
+    }
+    return true;
+}
+
+/* A size that is asked for in no other place makes it likely that both come to
+ * the cache; if they do not agree there is no key. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+uint64_t
+cpprof__glibc_free_key(void)
+{
+    return 0;
+}
+#else
+/* Compilers may not know that it is read after free(). */
+static uint64_t
+load_word(uintptr_t at)
+{
+    return *(volatile uint64_t *)at;
+}
+
+uint64_t
+cpprof__glibc_free_key(void)
+{
+    uint64_t *a = malloc(632), *b = malloc(632);
+    volatile uintptr_t at_a = (uintptr_t)a, at_b = (uintptr_t)b;
+    uint64_t key_a, key_b;
+
+    if (!a || !b) {
+        free(a);
+        free(b);
+        return 0;
+    }
+    ((volatile uint64_t *)a)[1] = 0;
+    ((volatile uint64_t *)b)[1] = 0;
+    free(a);
+    free(b);
+    key_a = load_word(at_a + 8);
+    key_b = load_word(at_b + 8);
+    return key_a == key_b ? key_a : 0;
+}
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks at what a child could cost the program before there is one. The program
+ * may write to all its memory while the child lives, and then all of it is
+ * there twice: so much must be free, in the machine and in each control group
+ * that the process is in.
+ */
+#include "collect/leak/permit.h"
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "collect/runtime/next.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/runtime/proc.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+/* Tunable: what the child needs beside copies: bits and stacks of marks. */
+#define OWN_PERCENT 10
+#define OWN_BYTES   (UINT64_C(32) << 20)
+
+/* Since 5.12 pages that a device writes to are copied for the child, so what
+ * the device writes stays the program's (mm/memory.c, copy_present_page). */
+#define KERNEL_MAJOR 5
+#define KERNEL_MINOR 12
+
+/* ---- fields of files --------------------------------------------------- */
+
+/* The number behind a name at the beginning of a line; false: there is none. */
+static bool
+read_field(const char *path, const char *name, uint64_t *value)
+{
+    struct cpprof__buffer text = {0};
+    const char *line = NULL;
+    size_t n = strlen(name);
+
+    if (cpprof__proc_read(path, &text))
+        line = (const char *)text.data;
+    while (line && strncmp(line, name, n) != 0) {
+        line = strchr(line, '\n');
+        line += line != NULL;
+    }
+    if (line)
+        *value = strtoull(line + n, NULL, 10);
+    cpprof__buffer_free(&text);
+    return line != NULL;
+}
+
+/* A file of one number; "max" is none. */
+static bool
+read_number(const char *folder, const char *name, uint64_t *value)
+{
+    struct cpprof__buffer text = {0};
+    char path[4096 + 64];
+    bool has;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    has = cpprof__proc_read(path, &text) && text.data[0] >= '0' &&
+          text.data[0] <= '9';
+    *value = has ? strtoull((const char *)text.data, NULL, 10) : 0;
+    cpprof__buffer_free(&text);
+    return has;
+}
+
+/* ---- memory ------------------------------------------------------------ */
+
+/* What a control group and those above it leave. */
+static uint64_t
+group_room(const char *root, const char *group, const char *limit_name,
+           const char *used_name)
+{
+    uint64_t room = UINT64_MAX, limit, used;
+    char folder[4096];
+    size_t n_root = strlen(root);
+    char *slash;
+
+    snprintf(folder, sizeof folder, "%s%s", root, group);
+    for (;;) {
+        if (read_number(folder, limit_name, &limit) &&
+            read_number(folder, used_name, &used)) {
+            uint64_t left = limit > used ? limit - used : 0;
+
+            room = left < room ? left : room;
+        }
+        slash = strrchr(folder, '/');
+        if (!slash || (size_t)(slash - folder) < n_root)
+            return room;
+        *slash = 0;
+    }
+}
+
+/* Both versions of control groups; proc_pid_cgroup(5). */
+static uint64_t
+room_of_groups(void)
+{
+    struct cpprof__buffer text = {0};
+    uint64_t room = UINT64_MAX, left;
+    char *line, *next, *group;
+
+    if (!cpprof__proc_read("/proc/thread-self/cgroup", &text)) {
+        cpprof__buffer_free(&text);
+        return room;
+    }
+    for (line = (char *)text.data; *line; line = next) {
+        next = strchrnul(line, '\n');
+        if (*next)
+            *next++ = 0;
+        group = strrchr(line, ':');
+        if (!group)
+            continue;
+        left = UINT64_MAX;
+        if (!strncmp(line, "0::", 3))
+            left = group_room("/sys/fs/cgroup", group + 1, "memory.max",
+                              "memory.current");
+        else if (strstr(line, ":memory:"))
+            left = group_room("/sys/fs/cgroup/memory", group + 1,
+                              "memory.limit_in_bytes", "memory.usage_in_bytes");
+        room = left < room ? left : room;
+    }
+    cpprof__buffer_free(&text);
+    return room;
+}
+
+static enum cpprof_status
+check_memory(struct cpprof_error *error)
+{
+    uint64_t used_kb, free_kb, needed, room, groups;
+
+    if (!read_field("/proc/thread-self/status", "RssAnon:", &used_kb) ||
+        !read_field("/proc/meminfo", "MemAvailable:", &free_kb))
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "heapleak: /proc does not tell how much memory is "
+                            "free");
+    needed = used_kb * 1024 + used_kb * 1024 / 100 * OWN_PERCENT + OWN_BYTES;
+    groups = room_of_groups();
+    room = free_kb * 1024 < groups ? free_kb * 1024 : groups;
+    if (room >= needed)
+        return CPPROF_OK;
+    return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                        "heapleak: a copy of the memory may need %llu MB, and "
+                        "%llu MB are free",
+                        (unsigned long long)(needed >> 20),
+                        (unsigned long long)(room >> 20));
+}
+
+/* ---- the kernel --------------------------------------------------------- */
+
+/* A filter that the program has set up may end it for a call of ours. One that
+ * all processes of a container have came before. */
+static bool
+has_own_filter(void)
+{
+    static const char mode[] = "Seccomp:", filters[] = "Seccomp_filters:";
+    uint64_t ours = 0, firsts = 0;
+
+    if (!read_field("/proc/thread-self/status", mode, &ours) || !ours)
+        return false;
+    if (!read_field("/proc/thread-self/status", filters, &ours) ||
+        !read_field("/proc/1/status", filters, &firsts))
+        return true;
+    return ours != firsts;
+}
+
+static bool
+is_old_kernel(void)
+{
+    struct utsname name;
+    unsigned major = 0, minor = 0;
+
+    return uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2 ||
+           major < KERNEL_MAJOR ||
+           (major == KERNEL_MAJOR && minor < KERNEL_MINOR);
+}
+
+enum cpprof_status
+cpprof__leak_permit(struct cpprof_error *error)
+{
+    if (is_old_kernel())
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "heapleak: the kernel is older than %d.%d",
+                            KERNEL_MAJOR, KERNEL_MINOR);
+    if (has_own_filter())
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "heapleak: the program filters system calls "
+                            "(seccomp)");
+    if (!cpprof__own_thread_has_table())
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "heapleak: no thread with descriptors of its own "
+                            "can be made");
+    return check_memory(error);
+}
+
+/* ---- the allocator ------------------------------------------------------ */
+
+bool
+cpprof__leak_is_glibc(const char **name)
+{
+    void *next = cpprof__next_symbol("malloc");
+    const char *slash;
+    Dl_info info;
+
+    *name = "an allocator that is not known";
+    if (!next || !dladdr(next, &info) || !info.dli_fname)
+        return false;
+    slash = strrchr(info.dli_fname, '/');
+    *name = slash ? slash + 1 : info.dli_fname;
+    return dlsym(RTLD_DEFAULT, "gnu_get_libc_version") &&
+           (!strncmp(*name, "libc.so", 7) || !strncmp(*name, "libc-2.", 7));
+}

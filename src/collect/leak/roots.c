@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the maps, finds heaps and stacks in them, and marks from the rest. Maps
+ * are read once, before anything else is mapped, so our own memory is not among
+ * them.
+ */
+#include "collect/leak/roots.h"
+
+#include "collect/leak/glibc.h"
+#include <cpprof/object.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define PAGE UINT64_C(4096)
+
+/* Pages whose state is read at once. */
+#define WINDOW 512u
+
+/* proc_pid_pagemap(5) */
+#define PRESENT   (UINT64_C(1) << 63)
+#define SWAPPED   (UINT64_C(1) << 62)
+#define FROM_FILE (UINT64_C(1) << 61)
+
+/* Below the stack pointer, and still in use (x86-64 psABI, 3.2.2). */
+#define RED_ZONE 128u
+
+/* Bytes from the thread pointer in which glibc's struct pthread ends, and
+ * between that end and the stack's. */
+#define THREAD_BYTES 0xa00u
+#define GUARD_MAX    (UINT64_C(64) << 20)
+
+/* ---- what is mapped --------------------------------------------------- */
+
+static bool
+is_path(const struct cpprof_map *line, const char *start)
+{
+    size_t n = strlen(start);
+
+    return line->n_path >= n && !memcmp(line->path, start, n);
+}
+
+/* Devices may do something when they are read. */
+static bool
+is_private_memory(const struct cpprof_map *line)
+{
+    return line->perms[3] == 'p' && !is_path(line, "/dev/") &&
+           !is_path(line, "[v");
+}
+
+static void
+add_map(struct cpprof__roots *r, const struct cpprof_map *line)
+{
+    struct cpprof__leak_map *map = &r->maps[r->n_maps];
+
+    if (r->n_maps == r->max_maps) {
+        r->failed = true;
+        return;
+    }
+    *map = (struct cpprof__leak_map){
+        .start = line->start,
+        .end = line->limit,
+        .is_heap = is_path(line, "[heap]"),
+        .is_stack = is_path(line, "[stack]"),
+        .is_file = line->n_path && *line->path == '/',
+        .is_readable = line->perms[0] == 'r',
+        .is_writable = line->perms[1] == 'w',
+    };
+    r->n_maps++;
+}
+
+static void
+add_hole_of(struct cpprof__roots *r, const void *memory, size_t n)
+{
+    cpprof__roots_add_hole(r, (uintptr_t)memory, (uintptr_t)memory + n);
+}
+
+bool
+cpprof__roots_read(struct cpprof__roots *r, int maps)
+{
+    struct cpprof_map line = {.size = sizeof line};
+    char *text = cpprof__leak_memory(CPPROF__LEAK_MAPS);
+    const char *at = text;
+    size_t n = 0;
+    ssize_t got;
+
+    r->max_maps = 1u << 17;
+    r->max_holes = 1u << 17;
+    r->maps = cpprof__leak_memory(r->max_maps * sizeof *r->maps);
+    r->holes = cpprof__leak_memory(r->max_holes * sizeof *r->holes);
+    if (!text || !r->maps || !r->holes) {
+        r->failed = true;
+        return true;
+    }
+    while (n < CPPROF__LEAK_MAPS &&
+           (got = read(maps, text + n, CPPROF__LEAK_MAPS - n)) > 0)
+        n += (size_t)got;
+    if (!n || n == CPPROF__LEAK_MAPS)
+        return false;
+    while (cpprof_maps_next(&at, text + n, &line))
+        if (is_private_memory(&line))
+            add_map(r, &line);
+    add_hole_of(r, text, CPPROF__LEAK_MAPS);
+    add_hole_of(r, r->maps, r->max_maps * sizeof *r->maps);
+    add_hole_of(r, r->holes, r->max_holes * sizeof *r->holes);
+    return true;
+}
+
+const struct cpprof__leak_map *
+cpprof__roots_map(const struct cpprof__roots *r, uintptr_t address)
+{
+    size_t from = 0, to = r->n_maps;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (r->maps[middle].end <= address)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < r->n_maps && address >= r->maps[from].start ? &r->maps[from]
+                                                              : NULL;
+}
+
+void
+cpprof__roots_add_hole(struct cpprof__roots *r, uintptr_t start, uintptr_t end)
+{
+    if (start >= end)
+        return;
+    if (r->n_holes == r->max_holes)
+        r->failed = true;
+    else
+        r->holes[r->n_holes++] = (struct cpprof__leak_range){start, end};
+}
+
+static void
+sort_holes(struct cpprof__leak_range *holes, size_t n)
+{
+    size_t gap, i, j;
+
+    for (gap = n / 2; gap; gap /= 2)
+        for (i = gap; i < n; i++) {
+            const struct cpprof__leak_range hole = holes[i];
+
+            for (j = i; j >= gap && holes[j - gap].start > hole.start; j -= gap)
+                holes[j] = holes[j - gap];
+            holes[j] = hole;
+        }
+}
+
+/* ---- pages ------------------------------------------------------------ */
+
+/* The end of the run of pages, from start on, that are alike; *wanted: they
+ * hold something that was written. Ends at end, or with the window. */
+static uintptr_t
+next_run(int pagemap, uintptr_t start, uintptr_t end, bool is_file,
+         bool *wanted, uint64_t *window, uintptr_t *window_at)
+{
+    uintptr_t page = start & ~(PAGE - 1), at = page;
+    bool first = true;
+
+    for (;;) {
+        uint64_t state;
+        bool is_wanted;
+
+        if (at < *window_at || at >= *window_at + WINDOW * PAGE) {
+            if (!first)
+                return at;
+            *window_at = at;
+            memset(window, 0, WINDOW * 8);
+            /* What cannot be read is looked at. */
+            if (pread(pagemap, window, WINDOW * 8, (off_t)(at / PAGE * 8)) < 8)
+                memset(window, 0xff, WINDOW * 8);
+        }
+        state = window[(at - *window_at) / PAGE];
+        is_wanted = state & (PRESENT | SWAPPED) &&
+                    !(is_file && state & PRESENT && state & FROM_FILE);
+        if (first)
+            *wanted = is_wanted;
+        else if (is_wanted != *wanted)
+            return at;
+        first = false;
+        at += PAGE;
+        if (at >= end)
+            return end;
+    }
+}
+
+void
+cpprof__roots_mark(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
+                   bool is_file)
+{
+    uint64_t window[WINDOW];
+    uintptr_t window_at = UINTPTR_MAX - WINDOW * PAGE, next;
+    bool wanted;
+
+    start = (start + 7) & ~(uintptr_t)7;
+    for (; start < end; start = next) {
+        next = next_run(r->pagemap, start, end, is_file, &wanted, window,
+                        &window_at);
+        if (!wanted)
+            continue;
+        r->shared->root_bytes += next - start;
+        cpprof__marks_from(r->marks, (const void *)start, (next - start) / 8);
+    }
+}
+
+/* Memory that nobody may read now may hold pointers all the same. */
+static void
+make_readable(const struct cpprof__leak_map *map)
+{
+    if (!map->is_readable)
+        syscall(SYS_mprotect, map->start, map->end - map->start, PROT_READ);
+}
+
+void
+cpprof__roots_mark_all(struct cpprof__roots *r)
+{
+    size_t i, hole = 0;
+
+    sort_holes(r->holes, r->n_holes);
+    for (i = 0; i < r->n_maps; i++) {
+        const struct cpprof__leak_map *map = &r->maps[i];
+        uintptr_t at = map->start;
+
+        make_readable(map);
+        while (hole < r->n_holes && r->holes[hole].end <= at)
+            hole++;
+        while (at < map->end) {
+            uintptr_t end = map->end;
+
+            if (hole < r->n_holes && r->holes[hole].start < end)
+                end = r->holes[hole].start;
+            if (end > at)
+                cpprof__roots_mark(r, at, end, map->is_file);
+            at = end;
+            while (hole < r->n_holes && r->holes[hole].start <= at) {
+                if (r->holes[hole].end > at)
+                    at = r->holes[hole].end;
+                if (r->holes[hole].end > map->end)
+                    break;
+                hole++;
+            }
+        }
+    }
+}
+
+/* ---- memory that children do not get (MADV_DONTFORK) ------------------- */
+
+static bool
+mark_remote(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
+            uint64_t *buffer, size_t size)
+{
+    while (start < end) {
+        struct iovec to = {buffer, end - start < size ? end - start : size};
+        struct iovec from = {(void *)start, to.iov_len};
+        long got =
+            syscall(SYS_process_vm_readv, r->shared->pid, &to, 1, &from, 1, 0);
+
+        if (got <= 0)
+            return got < 0 && errno == EFAULT; /* it is gone */
+        r->shared->root_bytes += (uint64_t)got;
+        cpprof__marks_from(r->marks, buffer, (size_t)got / 8);
+        start += (uintptr_t)got & ~(uintptr_t)7;
+    }
+    return true;
+}
+
+/* One of the parent's; what is gone by now is no root. */
+static bool
+mark_absent(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
+            int pagemap)
+{
+    uint64_t window[WINDOW], buffer[8192];
+    uintptr_t window_at = UINTPTR_MAX - WINDOW * PAGE, next;
+    bool wanted;
+
+    for (; start < end; start = next) {
+        next =
+            next_run(pagemap, start, end, false, &wanted, window, &window_at);
+        if (wanted && !mark_remote(r, start, next, buffer, sizeof buffer))
+            return false;
+    }
+    return true;
+}
+
+bool
+cpprof__roots_mark_missing(struct cpprof__roots *r, int parent_pagemap)
+{
+    struct cpprof_map line = {.size = sizeof line};
+    const char *at = r->shared->maps, *end = at + r->shared->n_maps;
+
+    while (cpprof_maps_next(&at, end, &line)) {
+        uintptr_t start = line.start;
+
+        if (!is_private_memory(&line) || is_path(&line, "/") ||
+            line.perms[0] != 'r')
+            continue;
+        while (start < line.limit) {
+            const struct cpprof__leak_map *map = cpprof__roots_map(r, start);
+            uintptr_t next = start + PAGE;
+
+            if (map) {
+                start = map->end;
+                continue;
+            }
+            while (next < line.limit && !cpprof__roots_map(r, next))
+                next += PAGE;
+            if (parent_pagemap < 0 ||
+                !mark_absent(r, start, next, parent_pagemap))
+                return false;
+            start = next;
+        }
+    }
+    return true;
+}
+
+/* ---- heaps of glibc --------------------------------------------------- */
+
+/* The lists of free chunks lead to the chunk before each of these. */
+static void
+leave_out_main_arena(struct cpprof__roots *r, uintptr_t top, uintptr_t heap,
+                     uintptr_t end)
+{
+    size_t i;
+
+    for (i = 0; i < r->n_maps; i++) {
+        const struct cpprof__leak_map *map = &r->maps[i];
+        const uint64_t *at = (const uint64_t *)map->start;
+        const uint64_t *limit = (const uint64_t *)map->end;
+
+        if (!map->is_file || !map->is_readable || !map->is_writable)
+            continue;
+        for (; at < limit; at++) {
+            bool wanted = true;
+
+            if ((uintptr_t)at % PAGE == 0) {
+                uint64_t state = 0;
+
+                wanted = pread(r->pagemap, &state, 8,
+                               (off_t)((uintptr_t)at / PAGE * 8)) == 8 &&
+                         state & (PRESENT | SWAPPED) &&
+                         !(state & PRESENT && state & FROM_FILE);
+            }
+            if (!wanted) {
+                at += PAGE / 8 - 1;
+                continue;
+            }
+            if (*at == top &&
+                cpprof__glibc_is_arena(at, (size_t)((char *)limit - (char *)at),
+                                       heap, end)) {
+                cpprof__roots_add_hole(r, (uintptr_t)at - CPPROF__ARENA_BEFORE,
+                                       (uintptr_t)at + CPPROF__ARENA_BYTES);
+                return;
+            }
+        }
+    }
+}
+
+/* The program break's mappings, which may be several. */
+static void
+walk_main_heap(struct cpprof__roots *r)
+{
+    uintptr_t start = 0, end = 0, first, top;
+    size_t i;
+
+    for (i = 0; i < r->n_maps; i++) {
+        const struct cpprof__leak_map *map = &r->maps[i];
+
+        if (!map->is_heap || !map->is_readable)
+            continue;
+        if (start && map->start != end)
+            return;
+        if (!start)
+            start = map->start;
+        end = map->end;
+    }
+    if (!start || !cpprof__glibc_find(start, start + PAGE, end, &first, &top))
+        return;
+    leave_out_main_arena(r, top, start, end);
+    cpprof__glibc_add(r->marks, first, end);
+    cpprof__roots_add_hole(r, first, end);
+}
+
+static void
+walk_arenas(struct cpprof__roots *r, const struct cpprof__leak_map *map)
+{
+    uintptr_t at = (map->start + CPPROF__ARENA_ALIGNMENT - 1) &
+                   ~(CPPROF__ARENA_ALIGNMENT - 1);
+
+    for (; at < map->end; at += CPPROF__ARENA_ALIGNMENT) {
+        uintptr_t from, first, top;
+        uintptr_t end = cpprof__glibc_arena(at, map->end, &from);
+
+        if (!end || !cpprof__glibc_find(from, from + 0x200, end, &first, &top))
+            continue;
+        cpprof__glibc_add(r->marks, first, end);
+        cpprof__roots_add_hole(r, at, end);
+    }
+}
+
+static bool
+is_in_area(const struct cpprof__roots *r, uintptr_t address)
+{
+    size_t i;
+
+    /* Walked heaps are few; they came first. */
+    for (i = 0; i < r->marks->n_areas && r->marks->areas[i].shift == 4; i++)
+        if (address >= r->marks->areas[i].start &&
+            address < r->marks->areas[i].end)
+            return true;
+    return false;
+}
+
+/* Chunks with a mapping of their own are known by the blocks that were sampled;
+ * others are roots. */
+static void
+add_mapped(struct cpprof__roots *r)
+{
+    const struct cpprof__heap *heap = &cpprof__heap;
+    uint32_t i, n = cpprof__heap_n_blocks(heap);
+
+    for (i = 1; i < n; i++) {
+        uintptr_t address = heap->blocks[i].address, end;
+        const struct cpprof__leak_map *map;
+        struct cpprof__area *area;
+
+        if (!address || (heap->blocks[i].use & 0xff) || is_in_area(r, address))
+            continue;
+        map = cpprof__roots_map(r, address);
+        if (!map || map->is_file || !map->is_readable)
+            continue;
+        end = cpprof__glibc_mapped(address, map->start, map->end);
+        if (!end)
+            continue;
+        area = cpprof__marks_add_area(r->marks, address, end, 62);
+        if (!area)
+            return;
+        cpprof__marks_add_block(r->marks, area, address);
+        cpprof__roots_add_hole(r, address, end);
+    }
+}
+
+void
+cpprof__roots_walk_heap(struct cpprof__roots *r)
+{
+    size_t i;
+
+    walk_main_heap(r);
+    for (i = 0; i < r->n_maps; i++)
+        if (!r->maps[i].is_file && !r->maps[i].is_heap &&
+            !r->maps[i].is_stack && r->maps[i].is_readable)
+            walk_arenas(r, &r->maps[i]);
+    add_mapped(r);
+}
+
+/* ---- stacks ----------------------------------------------------------- */
+
+/*
+ * The stack that glibc made for the thread whose control block is at tp, from
+ * what stands in that: the mapping, its bytes and those of its guard. Stacks
+ * that the program made are not found, and roots as a whole.
+ */
+static bool
+find_stack(const struct cpprof__leak_map *map, uintptr_t tp,
+           struct cpprof__leak_range *stack)
+{
+    const uint64_t *words = (const uint64_t *)tp;
+    size_t n =
+        (map->end - tp < THREAD_BYTES ? map->end - tp : THREAD_BYTES) / 8;
+    size_t i;
+
+    for (i = 0; i + 2 < n; i++) {
+        uintptr_t start = words[i], end = start + words[i + 1];
+        uint64_t guard = words[i + 2];
+
+        if (start % PAGE || words[i + 1] % PAGE || guard % PAGE || !guard ||
+            guard > GUARD_MAX || start + guard != map->start ||
+            end > map->end || end <= tp || end - tp > 4 * PAGE)
+            continue;
+        *stack = (struct cpprof__leak_range){start + guard, end};
+        return true;
+    }
+    return false;
+}
+
+/* The lowest of those stack pointers, or thread pointers, that are in a range;
+ * 0: none is. */
+static uintptr_t
+lowest_in(const struct cpprof__roots *r, const struct cpprof__leak_range *range,
+          bool by_sp)
+{
+    uintptr_t lowest = 0;
+    uint32_t i;
+
+    for (i = 0; i < r->shared->n_threads; i++) {
+        const struct cpprof__leak_thread *t = &r->shared->threads[i];
+        uintptr_t at = by_sp ? t->sp : t->tp;
+
+        if (at >= range->start && at < range->end && (!lowest || at < lowest))
+            lowest = at;
+    }
+    return lowest;
+}
+
+/* Is a stack nobody's? Threads whose registers are not known have one, too. */
+static bool
+is_abandoned(const struct cpprof__roots *r, const struct cpprof__leak_range *at)
+{
+    uint32_t i;
+
+    if (r->shared->knows_threads)
+        return !lowest_in(r, at, false);
+    for (i = 0; i < r->shared->n_threads; i++)
+        if (!r->shared->threads[i].sp)
+            return false;
+    return true;
+}
+
+/* Of one that nobody has, libc keeps the control block for the next thread. */
+static void
+leave_out_stack(struct cpprof__roots *r, const struct cpprof__leak_range *at,
+                uintptr_t tp)
+{
+    uintptr_t sp = lowest_in(r, at, true);
+
+    if (sp)
+        cpprof__roots_add_hole(r, at->start, sp - RED_ZONE);
+    else if (is_abandoned(r, at))
+        cpprof__roots_add_hole(r, at->start, tp);
+}
+
+/* Control blocks stand near the end of their mapping, and point to themselves
+ * (psABI, thread-local storage). */
+static void
+find_stacks(struct cpprof__roots *r, const struct cpprof__leak_map *map)
+{
+    const uintptr_t from =
+        map->end - map->start > 64 * PAGE ? map->end - 64 * PAGE : map->start;
+    uintptr_t tp;
+    struct cpprof__leak_range stack;
+    uint64_t state;
+
+    if (pread(r->pagemap, &state, 8, (off_t)((map->end - 1) / PAGE * 8)) != 8 ||
+        !(state & (PRESENT | SWAPPED)))
+        return;
+    for (tp = (map->end - 0x40) & ~(uintptr_t)63; tp >= from; tp -= 64) {
+        const uint64_t *words = (const uint64_t *)tp;
+
+        if (words[0] != tp || words[2] != tp || !find_stack(map, tp, &stack))
+            continue;
+        leave_out_stack(r, &stack, tp);
+        return;
+    }
+}
+
+void
+cpprof__roots_leave_out_stacks(struct cpprof__roots *r)
+{
+    size_t i;
+
+    for (i = 0; i < r->n_maps; i++) {
+        const struct cpprof__leak_map *map = &r->maps[i];
+        const struct cpprof__leak_range range = {map->start, map->end};
+        uintptr_t sp;
+
+        if (map->is_file || map->is_heap || !map->is_readable)
+            continue;
+        if (!map->is_stack) {
+            find_stacks(r, map);
+            continue;
+        }
+        sp = lowest_in(r, &range, true);
+        if (sp)
+            cpprof__roots_add_hole(r, map->start, sp - RED_ZONE);
+    }
+}
