@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Continuous profiling: the profiles of every ten seconds, sent to a Pyroscope
- * server, or kept as files of which the newest stay.
+ * server or an OpenTelemetry collector, or kept as files of which the newest
+ * stay.
  *
  *     cpprof_push_start("http://pyroscope:4040", NULL, NULL);
  *
@@ -30,6 +31,9 @@ extern "C" {
 enum cpprof_push_protocol {
     CPPROF_PUSH_V1 = 0, /* /push.v1.PusherService/Push: Pyroscope from 1.0 on */
     CPPROF_PUSH_INGEST, /* /ingest: older ones too, and what imitates them */
+    CPPROF_PUSH_OTLP, /* /v1development/profiles: OTLP 1.10, what the collector
+                       * of OpenTelemetry takes; so does a URL that begins
+                       * with "otlp+" */
 };
 
 struct cpprof_push_options {
@@ -70,7 +74,8 @@ struct cpprof_push_options {
  * Begin to push, in the background, until cpprof_push_stop() or the end of the
  * process, which sends what there is and takes no longer than two seconds.
  *
- * url      "http://host:4040", "https://host/pyroscope": a server. An absolute
+ * url      "http://host:4040", "https://host/pyroscope": a server;
+ *          "otlp+http://collector:4318": one that takes OTLP. An absolute
  *          path or "file:///dir": a folder, or a pattern with %k (the kind) and
  *          %t (when its time began, seconds since 1970), and %p and %e.
  * options  NULL for defaults; read by this call only.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the requests by which profiles are pushed: a protobuf message for
- * /push.v1, or a form for /ingest, whose query has name, labels and times.
+ * /push.v1, or a form for /ingest, whose query has name, labels and times; what
+ * OTLP wants is made later.
  *
  * Source: grafana/pyroscope api/push/v1/push.proto (RawProfileSeries),
  * pkg/ingester/pyroscope/ingest_handler.go, pkg/og/convert/pprof (parts of the
@@ -88,8 +89,8 @@ random_bytes(uint8_t bytes[16])
 }
 
 /* Version 4, RFC 4122. */
-static void
-make_uuid(char text[37])
+void
+cpprof__push_uuid(char text[37])
 {
     uint8_t b[16];
 
@@ -139,7 +140,7 @@ put_series(struct cpprof__buffer *out, const struct cpprof__push_plan *plan,
         put_label(out, label.name, label.n_name, label.value, label.n_value);
     mark = cpprof__put_begin(out);
     cpprof__put_bytes(out, 1, profile->data, profile->n);
-    make_uuid(uuid);
+    cpprof__push_uuid(uuid);
     cpprof__put_bytes(out, 2, uuid, strlen(uuid));
     cpprof__put_end(out, 2, mark);
 }
@@ -213,7 +214,7 @@ make_ingest(const struct cpprof__push_plan *plan,
     const char *types = kinds[number_of(profile->kind)].types;
     char boundary[37];
 
-    make_uuid(boundary);
+    cpprof__push_uuid(boundary);
     put_part(&item->body, boundary, "profile", "profile.pprof", profile->data,
              profile->n);
     if (types)
@@ -223,6 +224,21 @@ make_ingest(const struct cpprof__push_plan *plan,
     put_query(url, plan, profile);
     snprintf(item->type, sizeof item->type, "multipart/form-data; boundary=%s",
              boundary);
+}
+
+/* ---- OTLP ------------------------------------------------------------- */
+
+/* The profile as it is: the plug-in makes the request of it, once, when it is
+ * to be sent (sender.c). So what waits is small. */
+static void
+make_otlp(const struct cpprof__push_plan *plan,
+          const struct cpprof__push_profile *profile,
+          struct cpprof__push_item *item, struct cpprof__buffer *url)
+{
+    cpprof__buffer_append(&item->body, profile->data, profile->n);
+    cpprof__buffer_printf(url, "%s", plan->url);
+    strcpy(item->type, "application/x-protobuf");
+    item->is_raw = true;
 }
 
 /* ----------------------------------------------------------------------- */
@@ -238,7 +254,9 @@ cpprof__push_message(const struct cpprof__push_plan *plan,
         return NULL;
     /* Reserved at once, so that the buffer does not grow to twice the size. */
     cpprof__buffer_reserve(&item->body, profile->n + 4096);
-    if (plan->is_ingest)
+    if (plan->protocol == CPPROF_PUSH_OTLP)
+        make_otlp(plan, profile, item, &url);
+    else if (plan->protocol == CPPROF_PUSH_INGEST)
         make_ingest(plan, profile, item, &url);
     else
         make_push(plan, profile, item, &url);

@@ -18,6 +18,10 @@ struct cpprof__push_profile {
 const char *
 cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind);
 
+/* A UUID of version 4. */
+void
+cpprof__push_uuid(char text[37]);
+
 /* The request that brings it, or NULL: no memory. Safety: MT. */
 struct cpprof__push_item *
 cpprof__push_message(const struct cpprof__push_plan *plan,

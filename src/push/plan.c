@@ -120,11 +120,28 @@ has_bare_password(const char *authority)
     return !memchr(authority, '@', n) && strchr(authority + n, '@');
 }
 
+/* The path of OTLP stands behind that of the URL. */
+static bool
+take_otlp(struct cpprof__push_plan *plan)
+{
+    size_t n = strlen(plan->url);
+
+    return snprintf(plan->url + n, sizeof plan->url - n, "%s",
+                    "/v1development/profiles") < (int)(sizeof plan->url - n);
+}
+
 static enum cpprof_status
 take_url(const char *url, struct cpprof__push_plan *plan,
          struct cpprof_error *error)
 {
-    size_t n_scheme = scheme_length(url), n = strlen(url);
+    bool is_otlp =
+        plan->protocol == CPPROF_PUSH_OTLP || !strncasecmp(url, "otlp+", 5);
+    size_t n_scheme, n;
+
+    if (!strncasecmp(url, "otlp+", 5))
+        url += 5;
+    n_scheme = scheme_length(url);
+    n = strlen(url);
 
     if (!n_scheme || !url[n_scheme] || url[n_scheme] == '/' ||
         strpbrk(url, "?# "))
@@ -137,6 +154,9 @@ take_url(const char *url, struct cpprof__push_plan *plan,
         return wrong(error, "the URL is too long; not pushing");
     while (plan->url[n - 1] == '/')
         plan->url[--n] = 0;
+    if (is_otlp && !take_otlp(plan))
+        return wrong(error, "the URL is too long; not pushing");
+    plan->protocol = is_otlp ? CPPROF_PUSH_OTLP : plan->protocol;
     hide_credentials(plan->url, n_scheme, plan->shown, sizeof plan->shown);
     return CPPROF_OK;
 }
@@ -155,7 +175,8 @@ take_name(const char *given, struct cpprof__push_plan *plan,
 {
     char *c = plan->name;
 
-    if (!given || !*given) {
+    plan->is_named = given && *given;
+    if (!plan->is_named) {
         cpprof__proc_name(plan->name, sizeof plan->name);
         for (; *c; c++)
             *c = is_name_character(*c) ? *c : '_';
@@ -192,7 +213,7 @@ cpprof__push_next_label(const char **labels, struct cpprof__push_label *label)
 
 /* "__name__" and "service_name" are ours. */
 static bool
-is_label(const struct cpprof__push_label *label)
+is_label(const struct cpprof__push_label *label, bool may_have_dots)
 {
     static const char service[] = "service_name";
     const char *name = label->name;
@@ -204,6 +225,7 @@ is_label(const struct cpprof__push_label *label)
         return false;
     for (i = 0; i < label->n_name; i++)
         if (!strchr(letters, name[i]) && name[i] != '_' &&
+            (name[i] != '.' || !may_have_dots) &&
             (!i || !strchr("0123456789", name[i])))
             return false;
     return !memchr(label->value, '}', label->n_value);
@@ -236,7 +258,8 @@ take_labels(const char *given, struct cpprof__push_plan *plan,
         return wrong(error, "labels are 1023 bytes of one line at most; not "
                             "pushing");
     while (cpprof__push_next_label(&rest, &label))
-        if (!is_label(&label) || is_in(plan->labels, &label))
+        if (!is_label(&label, plan->protocol == CPPROF_PUSH_OTLP) ||
+            is_in(plan->labels, &label))
             return cpprof__fail(error, CPPROF_INVALID, 0,
                                 "push: '%.*s' is no label, or its name is "
                                 "taken; not pushing",
@@ -268,7 +291,7 @@ take_numbers(const struct cpprof_push_options *given,
     const uint32_t all = (1u << CPPROF__PUSH_KINDS) - 1;
 
     if (given->kinds & ~all || given->protocol < CPPROF_PUSH_V1 ||
-        given->protocol > CPPROF_PUSH_INGEST ||
+        given->protocol > CPPROF_PUSH_OTLP ||
         given->interval_seconds > INTERVAL_MAX)
         return wrong(error, "an option is outside its range; not pushing");
     plan->kinds = given->kinds ? given->kinds : all & ~CPPROF_PUSH_WALL;
@@ -276,7 +299,8 @@ take_numbers(const struct cpprof_push_options *given,
         given->interval_seconds ? given->interval_seconds : INTERVAL_SECONDS;
     plan->queue_bytes = given->queue_bytes ? given->queue_bytes : QUEUE_BYTES;
     plan->keep = given->keep ? given->keep : KEEP;
-    plan->is_ingest = given->protocol == CPPROF_PUSH_INGEST;
+    if (plan->protocol != CPPROF_PUSH_OTLP)
+        plan->protocol = given->protocol;
     plan->report = given->report;
     plan->ctx = given->ctx;
     return CPPROF_OK;
@@ -324,6 +348,8 @@ cpprof__push_plan_make(const char *url,
                              "struct cpprof_push_options", error);
     if (!strncmp(url, "file:///", 8))
         url += 7;
+    if (given.protocol == CPPROF_PUSH_OTLP)
+        plan->protocol = CPPROF_PUSH_OTLP;
     if (status == CPPROF_OK)
         status = *url == '/' ? take_pattern(url, plan, error)
                              : take_url(url, plan, error);

@@ -28,7 +28,9 @@ struct cpprof__push_plan {
     uint32_t interval_s;
     uint32_t queue_bytes;
     uint32_t keep;
-    bool is_ingest;
+    enum cpprof_push_protocol protocol;
+    bool is_named;     /* the name was given */
+    char instance[37]; /* OTLP: a UUID of this process */
 
     /* A process is pushed only if it lives longer than an interval. */
     bool is_descendant;

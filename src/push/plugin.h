@@ -8,10 +8,11 @@
 #ifndef PUSH_PLUGIN_H
 #define PUSH_PLUGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__PUSH_ABI    1
+#define CPPROF__PUSH_ABI    2
 #define CPPROF__PUSH_SYMBOL "cpprof__push_http"
 
 /* One request: POST. */
@@ -30,6 +31,7 @@ struct cpprof__push_post {
 struct cpprof__push_reply {
     int status;             /* of HTTP; 0: none came, text says why */
     uint32_t retry_after_s; /* what the server asked for; 0: nothing */
+    uint64_t n_rejected;    /* of OTLP: what it did not take of what it took */
     char text[160];         /* the beginning of the body; printable */
 };
 
@@ -43,6 +45,12 @@ struct cpprof__push_http {
     void (*post)(void *connection, const struct cpprof__push_post *post,
                  struct cpprof__push_reply *reply);
     void (*close)(void *connection);
+
+    /* A gzipped profile.proto as a gzipped request of OTLP, which is the
+     * caller's to free(); resource: OTEL_RESOURCE_ATTRIBUTES. False: no
+     * memory, or more than 64 MiB. */
+    bool (*otlp)(const void *profile, size_t n, const char *resource,
+                 void **body, size_t *n_body);
 };
 
 #endif

@@ -71,6 +71,7 @@ release(struct cpprof__push *push)
     if (push->item)
         cpprof__push_item_free(push->item);
     cpprof__push_queue_clear(&push->queue);
+    cpprof__buffer_free(&push->resource);
     explicit_bzero(push, sizeof *push);
     free(push);
 }
@@ -343,6 +344,7 @@ start(const char *url, const struct cpprof_push_options *options,
     push->pid = (int32_t)getpid();
     status = cpprof__push_plan_make(url, options, &push->plan, error);
     push->plan.is_descendant = flags & CHILD;
+    cpprof__push_uuid(push->plan.instance);
     push->queue.max_bytes = push->plan.queue_bytes;
     if (status == CPPROF_OK && !*push->plan.pattern && !(flags & LATER))
         status = cpprof__push_load(push, error);
@@ -498,7 +500,7 @@ push_as_asked(const struct cpprof__environment *env, bool is_descendant,
         .labels = or_variable(words->labels, "PYROSCOPE_LABELS"),
         .kinds = kinds_of(env->kinds),
         .interval_seconds = words->interval_s,
-        .protocol = words->is_ingest ? CPPROF_PUSH_INGEST : CPPROF_PUSH_V1,
+        .protocol = words->protocol,
         .user = or_variable(words->user, "PYROSCOPE_BASIC_AUTH_USER"),
         .password = secure_getenv("PYROSCOPE_BASIC_AUTH_PASSWORD"),
         .token_file = words->token_file,

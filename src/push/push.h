@@ -39,6 +39,7 @@ struct cpprof__push {
     /* Used by the sender. */
     const struct cpprof__push_http *http; /* NULL: not loaded */
     struct cpprof__push_item *item;       /* that it sends; NULL: none */
+    struct cpprof__buffer resource; /* OTLP; made with the first request */
 };
 
 /* Errors: CPPROF_UNSUPPORTED. */

@@ -14,6 +14,7 @@ struct cpprof__push_item {
     size_t n_bytes; /* of memory; set by put */
     char *url;
     char type[96]; /* Content-Type */
+    bool is_raw;   /* body is a profile that is not OTLP yet */
     struct cpprof__buffer body;
 };
 

@@ -14,6 +14,7 @@
 #include "collect/runtime/first_line.h"
 #include "collect/runtime/own_threads.h"
 #include "object/plug_in.h"
+#include "push/resource.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -67,8 +68,10 @@ make_head(const struct cpprof__push_plan *plan, const char *type,
     head->headers[n++] = head->type;
     head->headers[n++] = "User-Agent: cpprof";
     head->headers[n++] = "Expect:";
-    if (!plan->is_ingest)
+    if (plan->protocol == CPPROF_PUSH_V1)
         head->headers[n++] = "Connect-Protocol-Version: 1";
+    if (plan->protocol == CPPROF_PUSH_OTLP)
+        head->headers[n++] = "Content-Encoding: gzip";
     if (*plan->tenant) {
         snprintf(head->tenant, sizeof head->tenant, "X-Scope-OrgID: %s",
                  plan->tenant);
@@ -116,14 +119,18 @@ post(struct cpprof__push *push, void *connection,
 
 enum outcome { SENT, AGAIN, REFUSED, PAUSED };
 
+/* OTLP names all that may be tried again. */
 static enum outcome
-outcome_of(int status)
+outcome_of(const struct cpprof__push_plan *plan, int status)
 {
+    bool is_otlp = plan->protocol == CPPROF_PUSH_OTLP,
+         is_again = status == 0 || status == 429 ||
+                    (is_otlp ? status >= 502 && status <= 504
+                             : status == 408 || status >= 500);
+
     if (status >= 200 && status < 300)
         return SENT;
-    return status == 0 || status == 408 || status == 429 || status >= 500
-               ? AGAIN
-               : REFUSED;
+    return is_again ? AGAIN : REFUSED;
 }
 
 static void
@@ -138,6 +145,23 @@ tell(struct cpprof__push *push, const struct cpprof__push_reply *reply,
     snprintf(line, sizeof line, "push: %.70s: %s%.80s; %s", push->plan.shown,
              status, reply->text,
              outcome == AGAIN ? "trying again" : "dropped");
+    cpprof__push_notice(push, line);
+}
+
+/* A server of OTLP took a request, and not all that was in it, or has a
+ * warning.
+ */
+static void
+tell_rejected(struct cpprof__push *push, const struct cpprof__push_reply *reply)
+{
+    char line[sizeof push->notice];
+
+    if (push->plan.protocol != CPPROF_PUSH_OTLP ||
+        (!reply->n_rejected && !*reply->text))
+        return;
+    snprintf(line, sizeof line, "push: %.70s: rejects %llu profiles: %.80s",
+             push->plan.shown, (unsigned long long)reply->n_rejected,
+             reply->text);
     cpprof__push_notice(push, line);
 }
 
@@ -158,20 +182,49 @@ pause_ns(unsigned n_failures, uint32_t asked_s)
     return ms * NS_PER_MS + ms * NS_PER_MS / 2 * part / UINT16_MAX;
 }
 
+/* Make the request of a profile that waited. */
+static bool
+make_ready(struct cpprof__push *push, struct cpprof__push_item *item)
+{
+    size_t n = 0;
+    void *body;
+
+    if (!item->is_raw)
+        return true;
+    if (!push->resource.n)
+        cpprof__push_resource(&push->plan, &push->resource);
+    if (push->resource.failed ||
+        !push->http->otlp(item->body.data, item->body.n,
+                          (const char *)push->resource.data, &body, &n)) {
+        cpprof__push_notice(push, "push: a profile is larger than 64 MiB, or "
+                                  "there is no memory to send it; dropped");
+        return false;
+    }
+    cpprof__buffer_free(&item->body);
+    item->body = (struct cpprof__buffer){body, n, n, false};
+    item->is_raw = false;
+    return true;
+}
+
 /* Send an item until it is accepted, refused or too late. At the end each item
  * gets one try, and none if the server was unreachable before. */
 static enum outcome
 send_one(struct cpprof__push *push, void *connection,
-         const struct cpprof__push_item *item)
+         struct cpprof__push_item *item)
 {
     struct cpprof__push_reply reply;
     enum outcome outcome;
     unsigned n_failures = 0;
 
+    if (!make_ready(push, item))
+        return REFUSED;
+
     for (;;) {
         post(push, connection, item, &reply);
-        outcome = outcome_of(reply.status);
-        if (outcome != SENT && !load_acquire(&push->cancelled))
+        outcome = outcome_of(&push->plan, reply.status);
+        if (outcome == SENT)
+            tell_rejected(push, &reply);
+        else if (!load_acquire(&push->cancelled))
             tell(push, &reply, outcome);
         if (outcome != AGAIN || load_acquire(&push->stop))
             break;

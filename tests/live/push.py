@@ -13,6 +13,7 @@ import base64
 import concurrent.futures
 import email.parser
 import email.policy
+import gzip
 import json
 import os
 import re
@@ -30,6 +31,8 @@ sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
 from push_server import (Profile, Pushed, Server, closed_port, pushed,
     seconds_of)  # noqa: E402
+from otlp import Profiles  # noqa: E402
+from protobuf import chunk  # noqa: E402
 from tap import Tap  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -248,6 +251,103 @@ def check_sums():
             got, wanted = both(kind, i, "hold")
             TAP.ok("sums: %s of %s" % (unit, kind), got == wanted > 0,
                    got, wanted)
+
+
+# -------------------------------------------------------------------- OTLP --
+
+OTLP = "/v1development/profiles"
+
+
+def messages(server):
+    """Decoded strictly: an unknown field, an element twice or a text that is
+    not UTF-8 ends the test."""
+    return [Profiles(gzip.decompress(r.body)) for r in server.requests
+            if r.answer in (200, 202)]
+
+
+def check_otlp():
+    with Server() as server:
+        ran = run_by("cpu=100,heap=1,block=1,mutex=1,wall=50,goroutine,"
+                     "push=otlp+%s/base/,push-interval=1,"
+                     "push-label=service.version=1.3" % server.url,
+                     "work=2300", "burn=600",
+                     env={"OTEL_SERVICE_NAME": "shop",
+                          "OTEL_RESOURCE_ATTRIBUTES":
+                          "deployment.environment.name=a%2Cb,host.name=h"})
+        requests, all_ = list(server.requests), messages(server)
+    TAP.same("otlp: the program ends as it does, and says nothing",
+             (ran.status, ran.err), (0, ""))
+    TAP.same("otlp: path", {r.path for r in requests}, {"/base" + OTLP})
+    headers = requests[0].headers
+    TAP.same("otlp: headers", {name: headers.get(name) for name in (
+        "Content-Type", "Content-Encoding", "Connect-Protocol-Version")}, {
+            "Content-Type": "application/x-protobuf",
+            "Content-Encoding": "gzip", "Connect-Protocol-Version": None})
+    TAP.same("otlp: all kinds", {frozenset(kind[0] for kind in m.profiles)
+                                 for m in all_},
+             {frozenset(types) for types in TYPES.values()})
+    resource = dict(all_[0].resource)
+    instance = resource.pop("service.instance.id")
+    TAP.ok("otlp: one instance", len(instance) == 36 and all(
+        m.resource["service.instance.id"] == instance for m in all_))
+    TAP.ok("otlp: the pid is a number",
+           isinstance(resource.pop("process.pid"), int))
+    resource.pop("container.id", None)
+    TAP.same("otlp: resource", resource, {
+        "service.name": "shop", "service.version": "1.3", "host.name": "h",
+        "deployment.environment.name": "a,b",
+        "process.executable.name": os.path.basename(PROGRAM),
+        "process.executable.path": os.path.realpath(PROGRAM),
+        "telemetry.sdk.name": "cpprof", "telemetry.sdk.language": "cpp"})
+    heap = [m for m in all_ if m.profiles[0][0] == "inuse_space"]
+    TAP.same("otlp: allocations of all intervals, to the last one",
+             sum(m.total("alloc_objects", "allocate_here") for m in heap),
+             int(ran.word("allocated")))
+    cpu = [m for m in all_ if m.profiles[0] == ("cpu", "nanoseconds")]
+    TAP.ok("otlp: the function that ran",
+           sum(m.total("cpu", "burn_here") for m in cpu) > 3e8)
+    TAP.same("otlp: period", cpu[0].periods[0],
+             (("cpu", "nanoseconds"), 10000000))
+    mapping = [m for m in cpu[0].mappings
+               if m["file"] == os.path.realpath(PROGRAM)]
+    TAP.ok("otlp: who the program is", mapping and len(mapping[0].get(
+        "process.executable.build_id.htlhash", "")) == 32 and
+        mapping[0].get("process.executable.build_id.gnu"), mapping)
+
+
+def response(rejected, text):
+    inner = b"\x08" + bytes([rejected]) if rejected else b""
+    return chunk(1, inner + chunk(2, text))
+
+
+def check_otlp_answers():
+    with Server([429, 502, (503, chunk(2, b"come later"))]) as server:
+        ran = run_by("cpu,push=otlp+%s,push-interval=1" % server.url,
+                     "quiet=9500")
+        bodies = [r.body for r in server.requests]
+    TAP.ok("otlp again: 429, 502 and 503, the same bytes",
+           len(bodies) > 3 and len(set(bodies[:4])) == 1
+           and len(set(bodies)) == len(bodies) - 3, len(bodies))
+    TAP.ok("otlp again: which is said", "answers 429: no, and this is why; "
+           "trying again" in ran.err and ran.err.count("\n") == 1, ran.err)
+    with Server([(400, b"\x08\x03" + chunk(2, b"this is why")), 500, 408, 501,
+                 301]) as server:
+        ran = run_by("cpu,push=otlp+%s,push-interval=1" % server.url,
+                     "quiet=6400")
+        bodies = [r.body for r in server.requests]
+    TAP.ok("otlp refused: all others are not tried again",
+           len(bodies) == len(set(bodies)) >= 5, len(bodies))
+    TAP.ok("otlp refused: with the words of the message",
+           "answers 400: this is why; dropped" in ran.err, ran.err)
+    TAP.same("otlp refused: all are counted", sum(
+        int(n) for n in re.findall(r"dropped: (\d+)", ran.err)), 5)
+    with Server([(200, response(3, b"too old")), (200, b"\xff\xff")]) as server:
+        ran = run_by("cpu,push=otlp+%s,push-interval=1" % server.url,
+                     "quiet=2400")
+        bodies = [r.body for r in server.requests]
+    TAP.ok("otlp partial: is not tried again, and is said once",
+           len(bodies) == len(set(bodies)) and ran.err.count("\n") == 1
+           and "rejects 3 profiles: too old" in ran.err, ran.err)
 
 
 # ------------------------------------------------------------- credentials --
@@ -541,7 +641,7 @@ def check_words():
         "push=http://a,push-label=9=x": "no label",
         "push=http://a,push-label=a=1,push-label=a=2": "taken",
         "push=http://a,push-interval=0": "1 to 3600",
-        "push=http://a,push-protocol=grpc": "push or ingest",
+        "push=http://a,push-protocol=grpc": "push, ingest or otlp",
         "push-name=x": "without push=", "push=http://a,record=/x": "beside",
         "push=http://a,debug=1": "protobuf",
     }
@@ -632,7 +732,7 @@ CHECKS = [check_bound, check_away, check_try_again, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
           check_exit_at_once, check_quick_exit, check_end,
           check_end_of_openssl, check_push,
-          check_ingest, check_credentials, check_rotation_of_tokens,
+          check_ingest, check_otlp, check_otlp_answers, check_credentials, check_rotation_of_tokens,
           check_refused, check_manners, check_words]
 AT_ONCE = 5
 

@@ -33,8 +33,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if answer == "silence":
             keeper.over.wait(30)
             return
-        text = b"no, and this is why\n" if answer >= 300 else b""
+        text, kind = b"", None
+        if isinstance(answer, tuple):  # of a message
+            answer, text = answer
+            kind = "application/x-protobuf"
+        elif answer >= 300:
+            text = b"no, and this is why\n"
         self.send_response(answer)
+        if kind:
+            self.send_header("Content-Type", kind)
         if answer == 429:
             self.send_header("Retry-After", "1")
         if answer == 302:

@@ -378,7 +378,7 @@ push_words_are_understood(void **state)
     assert_string_equal(env.push.tenant, "x");
     assert_int_equal(env.push.interval_s, 5);
     assert_int_equal(env.push.keep, 3);
-    assert_true(env.push.is_ingest);
+    assert_int_equal(env.push.protocol, CPPROF_PUSH_INGEST);
     assert_true(env.serves_only);
     assert_int_equal(env.kinds, CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES |
                                     CPPROF__KIND_THREADS);

@@ -2,6 +2,7 @@
 /* What may be asked for, and what of it is shown. */
 #include "push/files.h"
 #include "push/plan.h"
+#include "push/resource.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,6 +34,54 @@ a_url_loses_its_last_slashes_and_shows_no_credentials(void **state)
     /* A password that looks like a path is not to be shown. */
     assert_int_equal(make("http://u:hunter/2@host:1", NULL), CPPROF_INVALID);
     assert_int_equal(make("http://host/a@b", NULL), CPPROF_INVALID);
+}
+
+static void
+otlp_has_a_path_of_its_own(void **state)
+{
+    struct cpprof_push_options options = {.size = sizeof options,
+                                          .labels = "service.version=1.2"};
+
+    (void)state;
+    assert_int_equal(make("otlp+http://u:p@host:4318/", &options), CPPROF_OK);
+    assert_int_equal(plan.protocol, CPPROF_PUSH_OTLP);
+    assert_string_equal(plan.url, "http://u:p@host:4318"
+                                  "/v1development/profiles");
+    assert_string_equal(plan.shown, "http://host:4318/v1development/profiles");
+    options.protocol = CPPROF_PUSH_OTLP;
+    assert_int_equal(make("https://host/a", &options), CPPROF_OK);
+    assert_string_equal(plan.url, "https://host/a/v1development/profiles");
+    /* Pyroscope's names have no dots. */
+    options.protocol = CPPROF_PUSH_V1;
+    assert_int_equal(make("https://host/a", &options), CPPROF_INVALID);
+    assert_int_equal(make("otlp+ftp://a", NULL), CPPROF_INVALID);
+    assert_int_equal(make("otlp+", NULL), CPPROF_INVALID);
+}
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void
+a_container_is_known_by_its_id(void **state)
+{
+    static const char *const texts[] = {
+        "0::/system.slice/docker-" ID ".scope\n",
+        "1:name=systemd:/docker/" ID "\n",
+        "0::/kubepods.slice/kubepods-pod12.slice/cri-containerd-" ID ".scope\n",
+        "600 500 0:1 /var/lib/docker/containers/" ID
+        "/hostname /etc/hostname rw\n"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *id = cpprof__push_container(texts[i]);
+
+        assert_non_null(id);
+        assert_memory_equal(id, ID, 64);
+    }
+    assert_null(cpprof__push_container("0::/\n"));
+    assert_null(cpprof__push_container("0::/" ID "0\n"));
+    assert_null(cpprof__push_container(
+        "600 500 0:1 /var/lib/docker/overlay2/" ID "/diff / rw\n"));
 }
 
 static void
@@ -185,6 +234,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_url_loses_its_last_slashes_and_shows_no_credentials),
+        cmocka_unit_test(otlp_has_a_path_of_its_own),
+        cmocka_unit_test(a_container_is_known_by_its_id),
         cmocka_unit_test(what_is_no_url_is_refused),
         cmocka_unit_test(a_folder_has_the_usual_names),
         cmocka_unit_test(a_time_has_its_place_in_the_name),

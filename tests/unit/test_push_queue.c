@@ -135,7 +135,7 @@ a_message_survives_every_failing_allocation(void **state)
     for (i = 0; i < 2; i++) {
         struct cpprof__push_item *item = NULL;
 
-        plan.is_ingest = i;
+        plan.protocol = (enum cpprof_push_protocol)i;
         for (n = 1; !item; n++) {
             oom_watch();
             oom.countdown = (long)n - 1;

@@ -33,8 +33,9 @@
  *
  * The same holds for push=, where without any kind it is cpu, heap, block,
  * mutex and goroutine. Beside it push-name=, push-label=NAME=VALUE (as many as
- * there are), push-interval=SECONDS, push-protocol=push|ingest, push-user=,
- * push-token-file=, push-tenant=, and push-keep=N of files. docs/push.md
+ * there are), push-interval=SECONDS, push-protocol=push|ingest|otlp,
+ * push-user=, push-token-file=, push-tenant=, and push-keep=N of files.
+ * docs/push.md
  */
 #ifndef COLLECT_ENVIRONMENT_H
 #define COLLECT_ENVIRONMENT_H
@@ -82,7 +83,7 @@ struct cpprof__push_settings {
     char tenant[256];
     uint32_t interval_s;
     uint32_t keep;
-    bool is_ingest;
+    uint32_t protocol; /* enum cpprof_push_protocol */
 };
 
 /* What every process reads stands first, so that the paths that are not given

@@ -390,7 +390,7 @@ static enum cpprof_status
 parse_push(struct cpprof__push_settings *push, const char *key,
            const char *value, bool *known, struct cpprof_error *error)
 {
-    static const char *const protocols[] = {"push", "ingest", NULL};
+    static const char *const protocols[] = {"push", "ingest", "otlp", NULL};
 
     *known = true;
     if (!strcmp(key, "push"))
@@ -414,10 +414,10 @@ parse_push(struct cpprof__push_settings *push, const char *key,
                    ? CPPROF_OK
                    : bad_value(error, key, value, "a number of files");
     if (!strcmp(key, "push-protocol")) {
-        push->is_ingest = parse_word(value, protocols) == 1;
+        push->protocol = (uint32_t)parse_word(value, protocols);
         return parse_word(value, protocols) >= 0
                    ? CPPROF_OK
-                   : bad_value(error, key, value, "push or ingest");
+                   : bad_value(error, key, value, "push, ingest or otlp");
     }
     *known = false;
     return CPPROF_OK;

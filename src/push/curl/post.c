@@ -9,6 +9,7 @@
 #include "push/plugin.h"
 
 #include "arch/atomic.h"
+#include "push/curl/otlp.h"
 
 /* Options that all versions know, not those that took their place in 7.85. */
 #define CURL_DISABLE_DEPRECATION
@@ -21,9 +22,14 @@
 /* How often a request checks whether it has to give up. */
 #define LOOK_MS 100
 
+/* Of an answer that is kept, to be decoded. */
+#define ANSWER_BYTES 4096
+
 struct connection {
     CURLM *multi;
     CURL *easy;
+    uint8_t answer[ANSWER_BYTES];
+    size_t n_answer;
 };
 
 static void
@@ -85,27 +91,47 @@ open_connection(void (*at_exit)(void))
 /* ---- what comes back -------------------------------------------------- */
 
 static size_t
-note_text(char *data, size_t one, size_t n, void *arg)
+note_answer(char *data, size_t one, size_t n, void *arg)
 {
-    struct cpprof__push_reply *reply = arg;
-    size_t at = strlen(reply->text), i;
+    struct connection *c = arg;
+    size_t left = ANSWER_BYTES - c->n_answer, used = n < left ? n : left;
 
-    for (i = 0; i < n && at + 1 < sizeof reply->text; i++)
-        reply->text[at++] = data[i] >= ' ' && data[i] <= '~' ? data[i] : ' ';
+    memcpy(c->answer + c->n_answer, data, used);
+    c->n_answer += used;
     return one * n;
 }
 
 static void
-note_status(CURL *easy, struct cpprof__push_reply *reply)
+note_text(const struct connection *c, struct cpprof__push_reply *reply)
 {
-    size_t n = strlen(reply->text);
+    size_t n = c->n_answer < sizeof reply->text ? c->n_answer
+                                                : sizeof reply->text - 1,
+           i;
+
+    for (i = 0; i < n; i++)
+        reply->text[i] = c->answer[i] >= ' ' && c->answer[i] <= '~'
+                             ? (char)c->answer[i]
+                             : ' ';
+    while (n && reply->text[n - 1] == ' ')
+        n--;
+    reply->text[n] = 0;
+}
+
+static void
+note_status(const struct connection *c, struct cpprof__push_reply *reply)
+{
     curl_off_t seconds = 0;
+    CURL *easy = c->easy;
+    char *type = NULL;
     long status = 0;
 
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
-    while (n && reply->text[n - 1] == ' ')
-        reply->text[--n] = 0;
+    curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
+    if (type && !strncmp(type, "application/x-protobuf", 22))
+        cpprof__push_otlp_reply(c->answer, c->n_answer, reply);
+    else
+        note_text(c, reply);
     if (!curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) && seconds > 0)
         reply->retry_after_s =
             seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
@@ -137,10 +163,11 @@ make_headers(const char *const *headers)
 }
 
 static void
-set_up(CURL *easy, const struct cpprof__push_post *post,
-       struct curl_slist *headers, struct cpprof__push_reply *reply)
+set_up(struct connection *c, const struct cpprof__push_post *post,
+       struct curl_slist *headers)
 {
     const char *path = secure_getenv("CURL_CA_BUNDLE");
+    CURL *easy = c->easy;
 
     curl_easy_reset(easy);
     /* The trusted certificates, chosen as the command curl does. */
@@ -166,8 +193,9 @@ set_up(CURL *easy, const struct cpprof__push_post *post,
         curl_easy_setopt(easy, CURLOPT_USERNAME, post->user);
         curl_easy_setopt(easy, CURLOPT_PASSWORD, post->password);
     }
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, note_text);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, reply);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, note_answer);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
+    c->n_answer = 0;
 }
 
 /* Wait until the request is done, with *result. False: it was given up. */
@@ -204,11 +232,11 @@ post(void *connection, const struct cpprof__push_post *post,
         note_failure(reply, curl_easy_strerror(result));
         return;
     }
-    set_up(c->easy, post, headers, reply);
+    set_up(c, post, headers);
     curl_multi_add_handle(c->multi, c->easy);
     is_over = wait_for(c, post->cancelled, &result);
     if (is_over && result == CURLE_OK)
-        note_status(c->easy, reply);
+        note_status(c, reply);
     else
         note_failure(reply, is_over ? curl_easy_strerror(result) : "given up");
     curl_multi_remove_handle(c->multi, c->easy);
@@ -219,4 +247,5 @@ extern const struct cpprof__push_http cpprof__push_http;
 
 __attribute__((visibility("default")))
 const struct cpprof__push_http cpprof__push_http = {
-    CPPROF__PUSH_ABI, open_connection, post, close_connection};
+    CPPROF__PUSH_ABI, open_connection, post, close_connection,
+    cpprof__push_otlp};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Profiles as OTLP, and what a collector answers: parts of the plug-in. */
+#ifndef PUSH_CURL_OTLP_H
+#define PUSH_CURL_OTLP_H
+
+#include "push/plugin.h"
+
+#include <stdbool.h>
+
+/* See plugin.h. */
+bool
+cpprof__push_otlp(const void *profile, size_t n, const char *resource,
+                  void **body, size_t *n_body);
+
+/*
+ * What the n bytes of an answer say: of ExportProfilesServiceResponse how many
+ * profiles were rejected and why, of google.rpc.Status the message. They
+ * replace reply->text.
+ */
+void
+cpprof__push_otlp_reply(const uint8_t *data, size_t n,
+                        struct cpprof__push_reply *reply);
+
+#endif
