@@ -3,6 +3,7 @@
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/thread.h"
+#include "collect/signal/unwind/unwind.h"
 
 #include "heap_core_fixture.h"
 
@@ -324,6 +325,7 @@ main(void)
         cmocka_unit_test(reading_bytes_of_any_kind_ends_within_bounds),
     };
 
+    cpprof__unwind_refresh_modules(); /* where libc cannot tell them */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

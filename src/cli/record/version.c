@@ -221,7 +221,7 @@ say_engines(void)
 static void
 say_attach(void)
 {
-    static const char *const scopes[] = {"processes of this user",
+    static const char *const scopes[] = {"what this user may trace",
                                          "with CAP_SYS_PTRACE only",
                                          "with CAP_SYS_PTRACE only", "nobody"};
     char scope[32];

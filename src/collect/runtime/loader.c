@@ -2,6 +2,7 @@
 #include "collect/runtime/loader.h"
 
 #include "collect/runtime/proc.h"
+#include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/unwind.h"
 
 #include <stdint.h>
@@ -45,6 +46,13 @@ cpprof__loader_refresh(void)
     cpprof__unwind_refresh_modules();
     end_asking();
     cpprof__proc_note_modules();
+}
+
+void
+cpprof__loader_list(void)
+{
+    if (cpprof__module_needs_table())
+        cpprof__loader_refresh();
 }
 
 bool

@@ -18,6 +18,12 @@
 void
 cpprof__loader_refresh(void);
 
+/* The same where stacks need a list of modules, since libc has no
+ * _dl_find_object (before 2.35), and nothing elsewhere. What was loaded since
+ * ends the stacks of hooks. */
+void
+cpprof__loader_list(void);
+
 /* dl_iterate_phdr(); false, and nothing is called, where nobody may ask. */
 bool
 cpprof__loader_visit(int (*each)(struct dl_phdr_info *info, size_t n,

@@ -69,6 +69,16 @@ is_old_version(const struct names *names, uint32_t i)
     return names->versions && names->versions[i] & 0x8000;
 }
 
+/* Not by strcmp(), which a library in front may have and not be ready for: the
+ * address sanitizer, while it looks for names itself. */
+static bool
+is_same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
 static bool
 is_it(const struct names *names, uint32_t i, const char *name)
 {
@@ -80,7 +90,7 @@ is_it(const struct names *names, uint32_t i, const char *name)
     return s->st_shndx != SHN_UNDEF && s->st_value && binding != STB_LOCAL &&
            (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
            !is_old_version(names, i) &&
-           strcmp(names->strings + s->st_name, name) == 0;
+           is_same(names->strings + s->st_name, name);
 }
 
 uint32_t
@@ -157,11 +167,16 @@ address_of(const struct link_map *m, const ElfW(Sym) * s)
 const struct link_map *
 cpprof__own_module(void)
 {
+    const struct link_map *map;
     struct dl_find_object found;
 
-    if (!cpprof__find_object((void *)cpprof__own_module, &found))
-        return NULL;
-    return found.dlfo_link_map;
+    if (cpprof__has_find_object())
+        return _dl_find_object((void *)cpprof__own_module, &found)
+                   ? NULL
+                   : found.dlfo_link_map;
+    for (map = _r_debug.r_map; map && map->l_ld != _DYNAMIC; map = map->l_next)
+        continue;
+    return map;
 }
 
 static const struct link_map *

@@ -5,6 +5,7 @@
  * C++'s operators, which come and go with libraries.
  */
 #include "collect/runtime/real.h"
+#include "collect/runtime/loader.h"
 
 #include "arch/place.h"
 #include "collect/runtime/next.h"
@@ -78,6 +79,7 @@ cpprof__use(void)
 
     if (load_acquire(&is_used) || swap_acq_rel(&is_used, true))
         return;
+    cpprof__loader_list();
     first = load_acquire(&cpprof__first_use);
     if (first)
         first();

@@ -11,6 +11,7 @@
  * Invariant: a node's mapping is set once, until the node is recycled.
  */
 #include "collect/store/tables.h"
+#include "collect/runtime/loader.h"
 #include "collect/runtime/real.h"
 #include "collect/signal/tables/scripts.h"
 
@@ -188,6 +189,7 @@ cpprof__tables_resolve(void)
 {
     sigset_t old;
 
+    cpprof__loader_list();
     take_lock(&old);
     resolve();
     give_lock(&old);
