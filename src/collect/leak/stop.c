@@ -37,11 +37,16 @@
 
 /* Tunables: a thread leaves a call that must not be cut short, or comes to a
  * stop, in this time; the function that runs meanwhile takes no longer. */
-#define LEAVE_NS NS(1)
+#define LEAVE_NS NS(2)
 #define STOP_NS  (NS(1) / 5)
 #define RUN_NS   NS(10)
 #define LOOK_NS  200000
-#define NS(s)    ((uint64_t)(s)*CPPROF__NS_PER_S)
+
+/* Tunables: so many looks find all threads where they bear a stop, so far apart
+ * that one which does something again and again is seen at it. */
+#define LOOKS      20
+#define BETWEEN_NS 1000000
+#define NS(s)      ((uint64_t)(s)*CPPROF__NS_PER_S)
 
 #define STACK_BYTES (256u << 10)
 
@@ -190,9 +195,9 @@ now_ns(void)
 }
 
 static void
-nap(void)
+nap(long ns)
 {
-    const struct timespec t = {0, LOOK_NS};
+    const struct timespec t = {0, ns};
 
     call(SYS_nanosleep, (long)&t, 0, 0, 0);
 }
@@ -408,7 +413,7 @@ wait_for_stop(struct helper *h, uint32_t i, uint64_t until)
            0) {
         if (now_ns() > until)
             return false;
-        nap();
+        nap(LOOK_NS);
     }
     if (got < 0 || !WIFSTOPPED(status))
         return true;
@@ -452,16 +457,23 @@ let_go(struct helper *h)
     }
 }
 
-/* All stand, or none. What one thread is in for a moment is waited for. */
+/*
+ * All stand, or none. A thread that writes more than there is room for sleeps
+ * in that call most of the time, and runs for moments: to stop it in one of
+ * these would cut the call short just as well, because it sleeps again before
+ * the stop comes. So all threads are looked at several times, and each time all
+ * of them must bear a stop.
+ */
 static bool
 try_to_stop(struct helper *h)
 {
     uint64_t until = now_ns() + LEAVE_NS;
-    uint32_t n_words = h->shared->n_words;
+    uint32_t n_words = h->shared->n_words, n_good = 0;
 
     for (;;) {
         h->shared->stop = CPPROF__STOP_UNDER_WAY;
-        if (for_threads(h, check_call)) {
+        n_good = for_threads(h, check_call) ? n_good + 1 : 0;
+        if (n_good == LOOKS) {
             h->shared->stopped_ns = now_ns();
             if (stop_all(h))
                 return true;
@@ -469,10 +481,14 @@ try_to_stop(struct helper *h)
             h->n = 0;
             h->shared->n_threads = 1;
             h->shared->n_words = n_words;
+            n_good = 0;
         }
-        if (h->shared->stop != CPPROF__STOP_LATE || now_ns() > until)
+        if (h->shared->stop != CPPROF__STOP_LATE &&
+            h->shared->stop != CPPROF__STOP_UNDER_WAY)
             return false;
-        nap();
+        if (now_ns() > until)
+            return give_up(h, CPPROF__STOP_LATE, h->shared->late_tid, 0);
+        nap(BETWEEN_NS);
     }
 }
 
@@ -528,7 +544,7 @@ wait_for_helper(struct cpprof__leak_shared *shared, int pid, bool to_its_end)
         if (got && got != -EINTR)
             return true;
         if (to_its_end)
-            nap();
+            nap(LOOK_NS);
         else
             wait_while(shared, load_acquire(&shared->stop), STOP_NS / 100);
     }
