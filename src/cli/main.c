@@ -17,7 +17,7 @@ const struct cpprof__command cpprof__commands[] = {
     {"record", cpprof__cli_record, "record [flags] -- CMD ARGS",
      "run a program and write its profiles", cpprof__record_flag_table},
     {"leaks", cpprof__cli_leaks, "leaks [flags] -- CMD ARGS",
-     "run a program and print what it did not free", cpprof__leaks_flag_table},
+     "run a program and print what it lost", cpprof__leaks_flag_table},
     {"doctor", cpprof__cli_doctor, "doctor PID",
      "say whether record -p PID would work", NULL},
     {"gate", cpprof__cli_gate, "gate [flags] BASE... -- HEAD...",

@@ -3,6 +3,7 @@
  * A program that allocates as its words say, in order, and ends somehow:
  *
  *     keep=N      N blocks of 1000 bytes, kept (in keep_blocks)
+ *     lose=N      N blocks of 1000 bytes that nothing leads to (lose_blocks)
  *     free=N      the first N kept ones are freed
  *     thread=N    a thread that keeps N blocks, and ends
  *     fork ... join   the words in between are a child's; join waits for it
@@ -36,6 +37,18 @@ keep_blocks(int n)
             abort();
         blocks[n_kept++][0] = 1;
     }
+}
+
+__attribute__((noinline)) static void
+lose_blocks(int n)
+{
+    char *volatile block;
+
+    while (n-- > 0) {
+        block = malloc(1000);
+        block[0] = 1;
+    }
+    block = NULL;
 }
 
 static void *
@@ -107,6 +120,8 @@ do_word(char **argv, char *word)
         *value++ = 0;
     if (!strcmp(word, "keep"))
         keep_blocks(n);
+    else if (!strcmp(word, "lose"))
+        lose_blocks(n);
     else if (!strcmp(word, "free"))
         for (; n-- > 0 && n_freed < n_kept; n_freed++)
             free(blocks[n_freed]);

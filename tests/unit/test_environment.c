@@ -130,6 +130,7 @@ kinds_of_waits_have_rates(void **state)
         {"goroutine", CPPROF__KIND_THREADS, 0, 0, 0},
         {"threads", CPPROF__KIND_THREADS, 0, 0, 0},
         {"threadcreate", CPPROF__KIND_THREADCREATE, 0, 0, 0},
+        {"heapleak", CPPROF__KIND_HEAPLEAK, 0, 0, 0},
         {"block,wall=5,mutex=2",
          CPPROF__KIND_BLOCK | CPPROF__KIND_MUTEX | CPPROF__KIND_WALL, 10000, 2,
          5},

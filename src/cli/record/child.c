@@ -110,6 +110,7 @@ cpprof__record_config(const struct cpprof__record_options *o,
                           o->engine ? o->engine : "auto",
                           symbolize[o->symbolize]);
     cpprof__record_vm_flags(o, text);
+    cpprof__record_lost_flags(o, folder, text);
     cpprof__buffer_append(text, "", 1);
     return !text->failed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints what is still in use at the end, a line for each stack. It is read
- * back from the profile that was written, whose names are those that every
+ * Prints what is still in use at the end, or lost, a line for each stack. It is
+ * read back from the profile that was written, whose names are those that every
  * report shows. The line names the first frame, from the leaf, that is code of
  * the program: not of a file in the system's library folders.
  */
@@ -16,10 +16,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* The indices of these values in samples of heap profiles (cpprof/heap.h). */
-#define OBJECTS 2
-#define BYTES   3
+/* The indices of these values in samples of heap profiles (cpprof/heap.h), and
+ * how many types these have; and those of what is lost. */
+struct values {
+    unsigned objects, bytes;
+    size_t n_types;
+    const char *heading;
+};
+static const struct values in_use = {2, 3, 4, "in use at the end"};
+static const struct values lost = {0, 1, 2, "lost"};
 
 /* Memory that libc keeps for as long as the process lives: the buffers of
  * streams, of locales, and the TLS of threads whose stack is kept for the
@@ -55,18 +62,20 @@ compare_bytes(const void *a, const void *b)
 }
 
 static size_t
-take_stacks(const struct pprof_profile *profile, struct stack *stacks)
+take_stacks(const struct pprof_profile *profile, const struct values *values,
+            struct stack *stacks)
 {
     struct pprof_sample sample = {.size = sizeof sample};
     size_t n = pprof_sample_count(profile), i, n_taken = 0;
 
     for (i = 0; i < n; i++) {
         pprof_get_sample(profile, i, &sample);
-        if (sample.values[BYTES] <= 0 && sample.values[OBJECTS] <= 0)
+        if (sample.values[values->bytes] <= 0 &&
+            sample.values[values->objects] <= 0)
             continue;
-        stacks[n_taken++] =
-            (struct stack){sample.locations, sample.n_locations,
-                           sample.values[OBJECTS], sample.values[BYTES]};
+        stacks[n_taken++] = (struct stack){sample.locations, sample.n_locations,
+                                           sample.values[values->objects],
+                                           sample.values[values->bytes]};
     }
     return n_taken;
 }
@@ -167,27 +176,32 @@ print_size(int64_t bytes, char *text, size_t n)
         snprintf(text, n, "%.1f MB", (double)bytes / 1048576);
 }
 
+/* What a list of stacks is called, and whether it is one of estimates. */
+struct list {
+    const struct values *values;
+    bool is_estimate, is_silent;
+};
+
 static void
 print_stacks(struct cpprof__record_options *options,
              const struct pprof_profile *profile, const struct stack *stacks,
-             size_t n, bool is_estimate)
+             size_t n, const struct list *list)
 {
     char size[32], where[700];
-    int64_t objects = 0;
     size_t i, n_told;
 
     for (n_told = 0; n_told < n; n_told++) {
         if (stacks[n_told].bytes < options->min_bytes)
             break;
         options->leaked_bytes += stacks[n_told].bytes;
-        objects += stacks[n_told].objects;
+        options->leaked_objects += stacks[n_told].objects;
     }
-    if (!n_told)
+    if (!n_told || list->is_silent)
         return;
     print_size(options->leaked_bytes, size, sizeof size);
-    cpprof__cli_warn("in use at the end: %s%s in %" PRId64
-                     " objects of %zu stack%s",
-                     is_estimate ? "about " : "", size, objects, n_told,
+    cpprof__cli_warn("%s: %s%s in %" PRId64 " objects of %zu stack%s",
+                     list->values->heading, list->is_estimate ? "about " : "",
+                     size, options->leaked_objects, n_told,
                      n_told == 1 ? "" : "s");
     for (i = 0; i < n_told && i < (size_t)options->max_lines; i++) {
         print_size(stacks[i].bytes, size, sizeof size);
@@ -219,22 +233,22 @@ filter(struct pprof_profile *profile,
     return status;
 }
 
-bool
-cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
-                      bool is_estimate)
+static bool
+tell(struct cpprof__record_options *options, const char *path,
+     const struct list *list)
 {
     struct pprof_profile *profile = NULL;
     struct cpprof_error error;
     struct stack *stacks = NULL;
     bool done = false;
 
-    options->leaked_bytes = 0;
+    options->leaked_bytes = options->leaked_objects = 0;
     if (pprof_read_path(path, NULL, &profile, &error) != CPPROF_OK ||
         filter(profile, options, &error) != CPPROF_OK) {
         cpprof__cli_fail("%s: %s", path, error.text);
         goto done;
     }
-    if (pprof_sample_type_count(profile) != 4) {
+    if (pprof_sample_type_count(profile) != list->values->n_types) {
         cpprof__cli_fail("%s: no heap profile", path);
         goto done;
     }
@@ -243,12 +257,112 @@ cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
         cpprof__cli_fail("%s: out of memory", path);
         goto done;
     }
-    print_stacks(options, profile, stacks,
-                 join_stacks(stacks, take_stacks(profile, stacks)),
-                 is_estimate);
+    print_stacks(
+        options, profile, stacks,
+        join_stacks(stacks, take_stacks(profile, list->values, stacks)), list);
     done = true;
 done:
     free(stacks);
     pprof_free(profile);
     return done;
+}
+
+bool
+cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
+                      bool is_estimate)
+{
+    return tell(options, path, &(struct list){&in_use, is_estimate, false});
+}
+
+/* ---- what is lost ------------------------------------------------------ */
+
+/* A comma ends a word of CPPROF, and a percent sign begins a placeholder; our
+ * folders have neither in their names. */
+void
+cpprof__record_lost_flags(const struct cpprof__record_options *options,
+                          const struct cpprof__record_folder *folder,
+                          struct cpprof__buffer *text)
+{
+    if (options->is_verdict && !strpbrk(folder->seen, ",%"))
+        cpprof__buffer_printf(text, ",heapleak,out=%s/lost.%%p.pb.gz",
+                              folder->seen);
+}
+
+/* heap.pb.gz has heap.lost.pb.gz beside it; NULL: no memory. */
+static char *
+name_of_lost(const char *path)
+{
+    int n = (int)cpprof__record_suffix_at(path);
+    char *name;
+
+    if (asprintf(&name, "%.*s.lost%s", n, path, path + n) < 0)
+        return NULL;
+    return name;
+}
+
+/* A profile is small. */
+static bool
+copy_file(const char *from, const char *to)
+{
+    struct pprof_profile *profile = NULL;
+    struct cpprof_error error;
+    bool done = pprof_read_path(from, NULL, &profile, &error) == CPPROF_OK &&
+                pprof_write_to_path(profile, to, PPROF_FORMAT_GZIP, NULL,
+                                    &error) == CPPROF_OK;
+
+    if (!done)
+        cpprof__cli_fail("%s", error.text);
+    pprof_free(profile);
+    return done;
+}
+
+static void
+print_reachable(int64_t bytes, int64_t objects, bool is_estimate)
+{
+    char size[32];
+
+    if (bytes <= 0 || objects <= 0)
+        return;
+    print_size(bytes, size, sizeof size);
+    cpprof__cli_warn("still reachable: %s%s in %" PRId64 " objects",
+                     is_estimate ? "about " : "", size, objects);
+}
+
+static bool
+tell_lost(struct cpprof__record_options *options, const char *from,
+          const char *path, bool is_estimate)
+{
+    char *name = name_of_lost(path);
+    int64_t bytes, objects;
+    bool done =
+        name && tell(options, path, &(struct list){&in_use, is_estimate, true});
+
+    bytes = options->leaked_bytes;
+    objects = options->leaked_objects;
+    done =
+        done && tell(options, from, &(struct list){&lost, is_estimate, false});
+    if (done && options->leaked_bytes) {
+        done = copy_file(from, name);
+        if (done)
+            cpprof__cli_warn("%s: what is lost", name);
+    }
+    if (done)
+        print_reachable(bytes - options->leaked_bytes,
+                        objects - options->leaked_objects, is_estimate);
+    options->is_searched = done;
+    free(name);
+    return done;
+}
+
+bool
+cpprof__record_lost(struct cpprof__record_options *options,
+                    const struct cpprof__record_folder *folder, pid_t command,
+                    const char *path, bool is_estimate)
+{
+    char from[PATH_MAX + 64];
+
+    snprintf(from, sizeof from, "%s/lost.%d.pb.gz", folder->path, (int)command);
+    if (options->is_reachable_too || access(from, F_OK))
+        return cpprof__record_in_use(options, path, is_estimate);
+    return tell_lost(options, from, path, is_estimate);
 }

@@ -499,6 +499,7 @@ cpprof__record_ended_free(struct cpprof__record_ended *ended)
  * went wrong. */
 static bool
 write_kind(struct cpprof__record_options *options,
+           const struct cpprof__record_folder *folder,
            struct cpprof_recording *recording, unsigned kind, pid_t command,
            struct cpprof__record_ended *ended)
 {
@@ -522,7 +523,10 @@ write_kind(struct cpprof__record_options *options,
         heap = cpprof_recording_heap_at(recording, main_image);
         options->n_lost = heap->n_lost;
         if (!out.failed && cpprof__record_has_room_beside(out.path) &&
-            !cpprof__record_in_use(options, out.path, heap->rate != 1))
+            !(options->is_verdict
+                  ? cpprof__record_lost(options, folder, command, out.path,
+                                        heap->rate != 1)
+                  : cpprof__record_in_use(options, out.path, heap->rate != 1)))
             out.failed = true;
     }
     if (kind != CPPROF__RECORD_HEAP && out.largest)
@@ -561,7 +565,7 @@ cpprof__record_write(struct cpprof__record_options *options,
         cpprof__fetcher.debug_file = fetch_debug_file;
     for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
         if (options->kinds & kind &&
-            !write_kind(options, recording, kind, command, ended))
+            !write_kind(options, folder, recording, kind, command, ended))
             written = false;
     cpprof__progress_end();
     cpprof_recording_free(recording);

@@ -13,9 +13,9 @@
  * record -p does the same with processes that run already (attached.c).
  *
  * leaks is `record -t heap -heap 1` with a verdict: every allocation is
- * followed, and what is still in use when the command has ended is a leak,
- * whether a pointer to it is left or not. There is a verdict only if the
- * command ends by itself and successfully.
+ * followed, and at its end the command itself looks for what no pointer leads
+ * to (CPPROF=heapleak). There is a verdict only if the command ends by itself
+ * and successfully.
  */
 #include "cli/record/record.h"
 
@@ -134,11 +134,13 @@ const struct cpprof__flag cpprof__leaks_flag_table[] = {
     TEXT(
         "usage: cpprof leaks [flags] -- CMD ARGS\n"
         "\n"
-        "Runs CMD, writes what it allocated, and prints what of it was still\n"
-        "in use at the end, a line for each stack. Memory is not searched for\n"
-        "pointers: what is kept on purpose is printed, too. Processes that\n"
-        "CMD starts get profiles beside FILE and have no part in the "
-        "verdict.\n\n"),
+        "Runs CMD, writes what it allocated, and prints what of it was lost "
+        "at\n"
+        "the end, a line for each stack: no pointer led to it any more. FILE\n"
+        "has what was in use, and FILE.lost what was lost. Processes that CMD\n"
+        "starts have no part in the verdict.\n\n"),
+    FLAG(BOOL, "reachable", o.is_reachable_too, NULL, NULL,
+         "what is still reachable counts as well: all in use"),
     FLAG(STRING, "min", min, " BYTES", NULL,
          "stacks that hold less are passed over (1)"),
     FLAG(STRING, "ignore", o.ignore, " RE", NULL,
@@ -150,9 +152,9 @@ const struct cpprof__flag cpprof__leaks_flag_table[] = {
          "sample one allocation in BYTES; 1: all (1)"),
     FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
          "full, functions or none (full)"),
-    TEXT(
-        "\nExit status: 0 nothing, 1 something was in use, 2 there is no\n"
-        "verdict: CMD could not be run, failed, or the profile not written.\n"),
+    TEXT("\nExit status: 0 nothing, 1 something was lost, 2 there is no\n"
+         "verdict: CMD could not be run, failed, its memory could not be\n"
+         "searched, or the profile not written.\n"),
     {0},
 };
 
@@ -508,6 +510,10 @@ cpprof__cli_leaks(int argc, char **argv)
                                 w.o.command[0], result.exit_status);
     if (!result.is_written)
         return CPPROF__EXIT_ERROR;
+    if (!w.o.is_searched && !w.o.is_reachable_too && w.o.leaked_bytes)
+        return cpprof__cli_fail("leaks: no verdict: memory was not searched "
+                                "for pointers; with -reachable all that is in "
+                                "use counts");
     if (w.o.leaked_bytes)
         return EXIT_LEAKS;
     if (w.o.n_lost)

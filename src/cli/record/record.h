@@ -56,8 +56,11 @@ struct cpprof__record_options {
     const char *ignore; /* regular expression of frames, or NULL */
     int64_t min_bytes;  /* less of one stack is not told */
     int max_lines;
-    int64_t leaked_bytes; /* result: of the stacks that are told */
-    uint64_t n_lost;      /* result: samples that are missing */
+    bool is_reachable_too; /* leaks: and what is still reachable */
+    int64_t leaked_bytes;  /* result: of the stacks that are told */
+    int64_t leaked_objects;
+    bool is_searched; /* result: memory was, so what is told is lost */
+    uint64_t n_lost;  /* result: samples that are missing */
 };
 
 /* ------------------------------------------------------ names.c ------- */
@@ -362,5 +365,18 @@ cpprof__record_hottest(const struct cpprof__record_options *options,
 bool
 cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
                       bool is_estimate);
+
+/* The same of a verdict, which looks at what the command itself has found that
+ * no pointer leads to; its profile is written beside the one at path. */
+bool
+cpprof__record_lost(struct cpprof__record_options *options,
+                    const struct cpprof__record_folder *folder, pid_t command,
+                    const char *path, bool is_estimate);
+
+/* Append the part of CPPROF that has it look, which begins with a comma. */
+void
+cpprof__record_lost_flags(const struct cpprof__record_options *options,
+                          const struct cpprof__record_folder *folder,
+                          struct cpprof__buffer *text);
 
 #endif
