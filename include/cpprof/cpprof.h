@@ -19,6 +19,7 @@
 
 #include <cpprof/captures.h>
 #include <cpprof/cpu.h>
+#include <cpprof/deadlock.h>
 #include <cpprof/heap.h>
 #include <cpprof/http.h>
 #include <cpprof/labels.h>

@@ -35,6 +35,7 @@
 #include "collect/signal/waits/waits.h"
 #include "collect/store/tables.h"
 #include "collect/stuck/stuck.h"
+#include "collect/stuck/watch.h"
 #include "collect/threads/thread_creation.h"
 #include "collect/wall/wall.h"
 #include "http/listen.h"
@@ -46,6 +47,7 @@
 const struct cpprof__part cpprof__parts[] = {
     /* Who forked is known until others know who goes on. */
     {.in_child = cpprof__stuck_in_child},
+    {.in_child = cpprof__watch_in_child},
     /* Who we are comes first: others ask for it. */
     {.in_child = cpprof__own_threads_in_child},
     {.in_child = cpprof__late_in_child, .end = cpprof__late_end},

@@ -10,6 +10,7 @@ extern "C" {
 #include "tap.h"
 }
 
+#include <cpprof/deadlock.h>
 #include <cpprof/labels.h>
 #include <cpprof/profiles.h>
 
@@ -21,6 +22,7 @@ extern "C" {
 #include <pthread.h>
 #include <semaphore.h>
 #include <shared_mutex>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -692,6 +694,145 @@ count_is_that_of_the_last()
     failures += cpprof_profile_count(profile) != 2;
 }
 
+/* ---- who is told ------------------------------------------------------ */
+
+struct told {
+    std::atomic<int> n{0};
+    std::atomic<size_t> n_cycles{0}, n_threads{0};
+    std::atomic<int32_t> first{0};
+    std::string text;
+};
+
+void
+note_deadlock(const cpprof_deadlock *deadlock, void *ctx) noexcept
+{
+    told *t = static_cast<told *>(ctx);
+
+    t->text = deadlock->text;
+    t->n_cycles = deadlock->n_cycles;
+    t->n_threads = deadlock->n_threads;
+    t->first = deadlock->n_threads ? deadlock->tids[0] : 0;
+    t->n++;
+}
+
+void
+called_back()
+{
+    auto *t = new told;
+    cpprof_deadlock_options options{};
+    cpprof_error error{};
+
+    options.size = sizeof options;
+    options.told = note_deadlock;
+    options.ctx = t;
+    failures += cpprof_deadlock_start(&options, &error) != CPPROF_OK;
+    failures += cpprof_deadlock_start(&options, &error) != CPPROF_BUSY;
+    mutex_ring(2);
+    while (!t->n)
+        usleep(10000);
+    expect(t->text, "deadlock 1, of 2 threads:\n");
+    expect(t->text, "[deadlock, waits for the mutex 0x");
+    expect(t->text, "pthread_mutex_lock(...)");
+    expect(t->text, "thread " + std::to_string(t->first) + " \"ring ");
+    failures += t->n_cycles != 1 || t->n_threads != 2;
+    /* The next is news, what was told is not. */
+    start([] {
+        pthread_mutex_lock(&mutexes[5]);
+        pthread_mutex_lock(&mutexes[5]);
+    });
+    while (t->n < 2)
+        usleep(10000);
+    expect(t->text, "deadlock 2, of 1 thread:\n");
+    failures += t->n_cycles != 2 || t->n_threads != 3;
+    usleep(900000);
+    if (t->n != 2)
+        expect(t->text, "told once");
+    cpprof_deadlock_stop();
+    cpprof_deadlock_stop();
+    mutex_ring(3);
+    failures += cpprof_deadlock_start(nullptr, &error) != CPPROF_OK;
+    cpprof_deadlock_stop();
+}
+
+/* Run this program again as another scene; what it says on standard error, up
+ * to the part that it is waited for, or its end. */
+std::string
+run(const char *scene, const char *variable, const char *until, int *status)
+{
+    std::string text;
+    char bytes[4096];
+    ssize_t n;
+    int ends[2];
+    pid_t child;
+
+    if (pipe(ends))
+        bail("pipe");
+    child = fork();
+    if (!child) {
+        dup2(ends[1], 2);
+        close(ends[0]);
+        close(ends[1]);
+        setenv("CPPROF", variable, 1);
+        execl("/proc/self/exe", "stuck", "play", scene, nullptr);
+        _exit(127);
+    }
+    close(ends[1]);
+    while ((!until || text.find(until) == std::string::npos) &&
+           (n = read(ends[0], bytes, sizeof bytes)) > 0)
+        text.append(bytes, static_cast<size_t>(n));
+    if (until)
+        kill(child, SIGKILL);
+    close(ends[0]);
+    waitpid(child, status, 0);
+    return text;
+}
+
+void
+reported()
+{
+    int status = 0;
+    const std::string text =
+        run("two threads", "deadlock=report", "clone3(...)", &status);
+
+    expect(text, "cpprof: 2 threads can never go on\n\ndeadlock 1, of 2");
+    expect(text, "pthread_mutex_lock(...)\n");
+}
+
+void
+aborted()
+{
+    int status = 0;
+    const std::string text = run("ten", "deadlock=abort", nullptr, &status);
+
+    expect(text, "cpprof: 10 threads can never go on\n\ndeadlock 1, of 10");
+    failures += !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT;
+}
+
+/* Not even a line. */
+void
+left_alone()
+{
+    int status = 1;
+    const std::string text = run("storm", "deadlock=abort", nullptr, &status);
+
+    failures += status != 0 || !text.empty();
+    if (!text.empty())
+        fprintf(stderr, "# %s\n", text.c_str());
+}
+
+/* The first thread has ended, and the kernel tells nothing of it. */
+void
+without_the_first()
+{
+    start([] {
+        usleep(100000);
+        mutex_ring(2);
+        expect_stuck(2, {"deadlock 1, of 2"});
+        _exit(failures != 0);
+    });
+    pthread_exit(nullptr);
+}
+
 /* ---- scenes ----------------------------------------------------------- */
 
 const struct scene {
@@ -726,13 +867,44 @@ const struct scene {
     {"a lock that is held for long is suspected only", held_for_long},
     {"a storm of locks has nobody", storm},
     {"the count is that of the last profile", count_is_that_of_the_last},
+    {"with a first thread that has ended", without_the_first},
+    {"a callback is called once for what is new", called_back},
+    {"CPPROF=deadlock=report tells it", reported},
+    {"CPPROF=deadlock=abort ends by a signal", aborted},
+    {"CPPROF=deadlock lets others alone", left_alone},
 };
+
+void
+play(const scene &s)
+{
+    alarm(60);
+    make_mutexes(PTHREAD_MUTEX_NORMAL);
+    for (pthread_rwlock_t &r : rwlocks)
+        pthread_rwlock_init(&r, nullptr);
+    s.play();
+}
+
+/* What others are told of it is looked for elsewhere: this only plays it. */
+int
+play_again(const char *name)
+{
+    for (const scene &s : scenes)
+        if (strstr(s.name, name)) {
+            play(s);
+            if (s.play != storm)
+                forever();
+            return failures != 0;
+        }
+    return 1;
+}
 
 } // namespace
 
 int
 main(int argc, char **argv)
 {
+    if (argc > 2)
+        return play_again(argv[2]);
     for (const scene &s : scenes) {
         int status = 1;
         pid_t child;
@@ -742,11 +914,7 @@ main(int argc, char **argv)
         fflush(stdout);
         child = fork();
         if (!child) {
-            alarm(60);
-            make_mutexes(PTHREAD_MUTEX_NORMAL);
-            for (pthread_rwlock_t &r : rwlocks)
-                pthread_rwlock_init(&r, nullptr);
-            s.play();
+            play(s);
             _exit(failures != 0);
         }
         waitpid(child, &status, 0);

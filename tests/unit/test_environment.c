@@ -131,6 +131,7 @@ kinds_of_waits_have_rates(void **state)
         {"threads", CPPROF__KIND_THREADS, 0, 0, 0},
         {"threadcreate", CPPROF__KIND_THREADCREATE, 0, 0, 0},
         {"heapleak", CPPROF__KIND_HEAPLEAK, 0, 0, 0},
+        {"threadleak", CPPROF__KIND_THREADLEAK, 0, 0, 0},
         {"block,wall=5,mutex=2",
          CPPROF__KIND_BLOCK | CPPROF__KIND_MUTEX | CPPROF__KIND_WALL, 10000, 2,
          5},
@@ -145,6 +146,36 @@ kinds_of_waits_have_rates(void **state)
         assert_int_equal(env.mutex_fraction, cases[i].mutex);
         assert_int_equal(env.wall.rate_hz, cases[i].wall);
     }
+}
+
+/* Alone it is no profile; beside others it changes nothing of them. */
+static void
+deadlocks_are_looked_for_beside_profiles(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t kinds;
+        bool looks, aborts;
+    } cases[] = {
+        {"deadlock", 0, true, false},
+        {"deadlock=report", 0, true, false},
+        {"deadlock=abort", 0, true, true},
+        {"deadlock=0", CPPROF__KIND_CPU, false, false},
+        {"deadlock=report,cpu", CPPROF__KIND_CPU, true, false},
+        {"http=:1,deadlock=abort", CPPROF__KIND_HEAP, true, true},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(parse(cases[i].text, &env, &error), CPPROF_OK);
+        assert_int_equal(env.kinds, cases[i].kinds);
+        assert_int_equal(env.looks_for_deadlocks, cases[i].looks);
+        assert_int_equal(env.aborts_at_deadlocks, cases[i].aborts);
+    }
+    assert_int_equal(parse("deadlock=maybe", &env, &error), CPPROF_INVALID);
+    assert_string_equal(error.text, "CPPROF: deadlock=maybe is not report or "
+                                    "abort; not profiling");
 }
 
 static void
@@ -460,6 +491,7 @@ main(void)
         cmocka_unit_test(push_words_are_understood),
         cmocka_unit_test(push_beside_kinds_or_files_takes_those),
         cmocka_unit_test(push_words_that_say_nothing_are_refused),
+        cmocka_unit_test(deadlocks_are_looked_for_beside_profiles),
         cmocka_unit_test(push_labels_that_are_too_long_are_refused),
     };
 

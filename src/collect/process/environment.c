@@ -21,6 +21,7 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/store/spool.h"
+#include "collect/stuck/watch.h"
 #include "collect/wall/wall.h"
 
 #include <errno.h>
@@ -144,8 +145,23 @@ start_cpu(const struct cpprof__birth *birth)
 }
 
 static void
+start_watch(const struct cpprof__birth *birth)
+{
+    const struct cpprof_deadlock_options options = {
+        .size = sizeof options, .symbolize = environment.cpu.symbolize};
+    struct cpprof_error error;
+
+    (void)birth;
+    if (cpprof__watch_start(&options, environment.aborts_at_deadlocks,
+                            &error) != CPPROF_OK)
+        cpprof__environment_complain(&error);
+}
+
+static void
 start_samplers(const struct cpprof__birth *birth)
 {
+    if (environment.looks_for_deadlocks)
+        start_watch(birth);
     if (environment.kinds & CPPROF__KINDS_OF_WALL)
         start_wall(birth);
     if (environment.kinds & CPPROF__KIND_CPU)
@@ -156,7 +172,8 @@ start_samplers(const struct cpprof__birth *birth)
 static void
 start_samplers_late(void)
 {
-    if (!(environment.kinds & SAMPLED_KINDS))
+    if (!(environment.kinds & SAMPLED_KINDS) &&
+        !environment.looks_for_deadlocks)
         return;
     if (*environment.out != '/' && !getcwd(folder, sizeof folder))
         strcpy(folder, "/");
@@ -273,6 +290,19 @@ start_serving(void)
         cpprof_mutex_set_fraction((int)environment.mutex_fraction);
 }
 
+/* Nothing else is sampled by CPPROF then. */
+static void
+watch_beside_server(bool is_late)
+{
+    if (!environment.looks_for_deadlocks)
+        return;
+    if (is_late)
+        cpprof__late_begin(CPPROF__WRITES_AFTER_NS, CPPROF__OWN_TABLE,
+                           start_watch);
+    else
+        start_watch(NULL);
+}
+
 void
 cpprof__environment_start(void)
 {
@@ -285,6 +315,7 @@ cpprof__environment_start(void)
         note_owner();
     if (environment.serves_only) {
         start_serving();
+        watch_beside_server(is_descendant);
         return;
     }
     if (environment.kinds & ~CPPROF__KIND_CPU)
@@ -305,8 +336,10 @@ cpprof__environment_start_child(void)
     if (!is_on)
         return;
     is_child = is_descendant = true;
-    if (environment.serves_only)
+    if (environment.serves_only) {
+        watch_beside_server(true);
         return;
+    }
     cpprof__environment_end_start_child();
     start_samplers_late();
 }
@@ -331,10 +364,11 @@ cpprof__environment_attach_read(const char *text, uint32_t *kinds,
     if (status != CPPROF_OK)
         return status;
     if (environment.has_vm || environment.serves_only || *environment.http ||
-        environment.is_push_named || environment.kinds & CPPROF__KIND_MMAP)
+        environment.is_push_named || environment.looks_for_deadlocks ||
+        environment.kinds & CPPROF__KIND_MMAP)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "http, push, vm and mmap cannot be had in a "
-                            "process that runs already");
+                            "http, push, vm, deadlock and mmap cannot be had "
+                            "in a process that runs already");
     *kinds = environment.kinds;
     *directory = *environment.directory ? environment.directory : NULL;
     return CPPROF_OK;

@@ -8,9 +8,9 @@
  *     CPPROF=push=URL                     send them, every ten seconds
  *
  * The kinds are cpu=HZ, heap=BYTES, block=NS, mutex=N, wall=HZ or offcpu=HZ,
- * goroutine (or threads), threadcreate and heapleak=BYTES, which is found among
- * what the heap profile samples, at the rate of heap=; without any of these
- * words it is cpu. In all of them engine=auto|perf|timer, depth=N,
+ * goroutine (or threads), threadcreate, threadleak and heapleak=BYTES, which is
+ * found among what the heap profile samples, at the rate of heap=; without any
+ * of these words it is cpu. In all of them engine=auto|perf|timer, depth=N,
  * symbolize=full|functions|none, labels=on|off, debug=0|1|2 (not of cpu and
  * wall), legacy=on|off (not of wall); of block inprogress=on|off; of the heap
  * also peak=on|off, and mmap=on|off, which is a profile of its own (both
@@ -26,6 +26,9 @@
  * heap, as in Go), and the others are captured when they are asked for. Beside
  * it http-token=TOKEN or http-token-file=PATH, and insecure; %p, %t and %e
  * stand in unix:PATH, too.
+ *
+ * deadlock=report|abort tells of deadlocks on standard error while the process
+ * runs (<cpprof/deadlock.h>); abort ends it by SIGABRT then.
  *
  * vm=tick|span|cpu, or vm=HZ, is a profile of interpreted code (<cpprof/vm.h>),
  * which starts when there is an interpreter that can be profiled. It is written
@@ -58,6 +61,7 @@
 #define CPPROF__KIND_THREADS      64u
 #define CPPROF__KIND_THREADCREATE 128u
 #define CPPROF__KIND_HEAPLEAK     256u
+#define CPPROF__KIND_THREADLEAK   512u
 /* Beside the heap, when asked for. */
 #define CPPROF__KIND_MMAP 1024u
 
@@ -95,6 +99,8 @@ struct cpprof__environment {
     struct cpprof_wall_options wall;
     struct cpprof_vm_options vm;
     bool has_vm;
+    bool looks_for_deadlocks;
+    bool aborts_at_deadlocks;
     bool has_scripts;        /* interpreters are to load our modules */
     bool names_threads;      /* in CPU samples, for a recorder */
     int64_t heap_rate;       /* 0: off */

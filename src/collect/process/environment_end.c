@@ -89,6 +89,7 @@ static struct end ends[] = {
     {.kind = CPPROF__KIND_THREADS, .name = "goroutine"},
     {.kind = CPPROF__KIND_THREADCREATE, .name = "threadcreate"},
     {.kind = CPPROF__KIND_HEAPLEAK, .name = "heapleak"},
+    {.kind = CPPROF__KIND_THREADLEAK, .name = "threadleak"},
 };
 #define N_ENDS (sizeof ends / sizeof *ends)
 

@@ -132,8 +132,8 @@ parse_cpu(struct cpprof__environment *env, const char *value,
 
 /* ORDER: CPPROF__KIND_*. threads is another name of goroutine. */
 static const char *const kinds[] = {
-    "cpu",       "heap",         "block",    "mutex",   "wall", "offcpu",
-    "goroutine", "threadcreate", "heapleak", "threads", NULL};
+    "cpu",       "heap",         "block",    "mutex",      "wall",    "offcpu",
+    "goroutine", "threadcreate", "heapleak", "threadleak", "threads", NULL};
 
 static uint32_t
 kind_of(const char *word)
@@ -201,6 +201,20 @@ parse_vm(struct cpprof__environment *env, const char *value,
              !parse_number(value, 10000, &env->vm.rate_hz))
         return bad_value(error, "vm", value,
                          "tick, span, cpu or a number of Hz from 1 to 10000");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_deadlock(struct cpprof__environment *env, const char *value,
+               struct cpprof_error *error)
+{
+    static const char *const ways[] = {"report", "abort", NULL};
+    int way = parse_word(value, ways);
+
+    if (way < 0 && *value && strcmp(value, "0"))
+        return bad_value(error, "deadlock", value, "report or abort");
+    env->looks_for_deadlocks = strcmp(value, "0") != 0;
+    env->aborts_at_deadlocks = way == 1;
     return CPPROF_OK;
 }
 
@@ -443,6 +457,8 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
         return status;
     if (!strcmp(key, "vm"))
         return parse_vm(env, value, error);
+    if (!strcmp(key, "deadlock"))
+        return parse_deadlock(env, value, error);
     if (!strcmp(key, "scripts") || !strcmp(key, "thread-names")) {
         *(*key == 's' ? &env->has_scripts : &env->names_threads) = true;
         return *value ? bad_value(error, key, value, "a word without a value")
@@ -517,7 +533,8 @@ finish_push(struct cpprof__environment *env, bool named,
     return CPPROF_OK;
 }
 
-/* Without the name of a kind it is the CPU profile. Options that are for all
+/* Without the name of a kind it is the CPU profile, or a look at deadlocks
+ * alone. Options that are for all
  * kinds are copied to each. */
 static enum cpprof_status
 finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
@@ -527,7 +544,7 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
     const uint32_t mmap = env->kinds & CPPROF__KIND_MMAP;
 
     if (!named)
-        env->kinds = CPPROF__KIND_CPU;
+        env->kinds = env->looks_for_deadlocks ? 0 : CPPROF__KIND_CPU;
     if (finish_http(env, named, error) != CPPROF_OK ||
         finish_push(env, named, error) != CPPROF_OK)
         return CPPROF_INVALID;

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,7 +62,9 @@ struct look {
     struct cpprof__creation_info *creations;
     size_t n_creations;
     bool wants_old;
-    bool is_refused; /* the kernel lets nobody read them */
+    size_t n_seen;    /* that the kernel has let be read */
+    size_t n_refused; /* and not */
+    int32_t own;      /* tid */
     int folder;
     uint64_t now_ran; /* in the scheduler's clock */
 };
@@ -74,8 +77,8 @@ by_tid(const void *a, const void *b)
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static struct cpprof__stuck_thread *
-find(const struct cpprof__stuck *stuck, int32_t tid)
+struct cpprof__stuck_thread *
+cpprof__stuck_thread_of(const struct cpprof__stuck *stuck, int32_t tid)
 {
     const struct cpprof__stuck_thread key = {.tid = tid};
 
@@ -122,56 +125,66 @@ see_stack(const struct look *l, struct cpprof__stuck_thread *t,
            blocked->cpu_ns == t->cpu_ns;
 }
 
-/* A guess is held against the stack; a wait of another kind only if it is old
+/* A guess counts for who is not stuck by it; it is held against the stack when
+ * somebody would be. A wait of another kind is looked at only if it is old
  * enough to be suspicious. */
 static void
 see_wait(const struct look *l, struct cpprof__stuck_thread *t,
-         const struct cpprof__task_call *call)
+         const struct cpprof__task_call *call, bool verifies)
 {
     struct cpprof__waits_for wait = cpprof__waits_for_guess(call);
     struct cpprof__blocked_thread blocked;
-    uint64_t since_ns;
 
     if (!wait.kind && (!l->wants_old || call->number != SYS_futex))
         return;
-    since_ns = wait_began(l, t->tid);
-    if (!wait.kind && !is_old(l, since_ns))
+    if (l->wants_old || verifies)
+        t->since_ns = wait_began(l, t->tid);
+    if (wait.kind && !verifies) {
+        t->wait = wait;
         return;
-    if (!see_stack(l, t, &blocked) ||
+    }
+    if ((!wait.kind && !is_old(l, t->since_ns)) || !see_stack(l, t, &blocked) ||
         !cpprof__waits_for_is_true(&wait, call, blocked.answer.stack,
                                    blocked.wait.kind))
         return;
     t->wait = wait;
+    t->is_true = true;
     t->stack = blocked.answer.stack;
     t->labels = blocked.answer.labels;
-    t->since_ns = blocked.wait.kind ? blocked.wait.since_ns : since_ns;
+    if (blocked.wait.kind)
+        t->since_ns = blocked.wait.since_ns;
 }
 
 static void
 look_at(struct look *l, struct cpprof__stuck_thread *t)
 {
-    const struct cpprof__stuck_thread *before = find(l->before, t->tid);
+    const struct cpprof__stuck_thread *before =
+        cpprof__stuck_thread_of(l->before, t->tid);
+    const bool verifies = before && before->verdict && !before->is_true;
     struct cpprof__task_call call;
 
     t->cpu_ns = clock_of(t->tid);
     t->holder_at = NOBODY;
-    if (before && before->is_read && before->cpu_ns == t->cpu_ns &&
+    if (before && before->is_read && before->cpu_ns == t->cpu_ns && !verifies &&
         (before->wait.kind || !l->wants_old)) {
         *t = *before;
         t->verdict = CPPROF__STUCK_NOT;
         t->cycle = 0;
+        l->n_seen++;
         return;
     }
     switch (cpprof__task_call(l->folder, t->tid, &call)) {
     case CPPROF__TASK_RUNS:
+        l->n_seen += t->tid != l->own;
         return;
-    case CPPROF__TASK_UNREADABLE:
-        l->is_refused |= clock_of(t->tid) != 0;
+    case CPPROF__TASK_UNREADABLE: /* one that has just ended is so, too */
+        l->n_refused++;
         return;
     case CPPROF__TASK_SLEEPS:
+        l->n_seen++;
         break;
     }
-    see_wait(l, t, &call);
+    see_wait(l, t, &call, verifies);
     t->is_read = clock_of(t->tid) == t->cpu_ns;
     if (!t->is_read)
         t->wait = (struct cpprof__waits_for){.kind = CPPROF__FOR_NOTHING};
@@ -200,17 +213,48 @@ see_holder(const struct look *l, struct cpprof__stuck_thread *t)
     if (!t->wait.kind)
         return;
     t->wait.holder = cpprof__waits_for_holder(&t->wait);
-    if (t->wait.holder && !find(l->stuck, t->wait.holder))
+    if (t->wait.holder && !cpprof__stuck_thread_of(l->stuck, t->wait.holder))
         t->wait.holder = after_forks(t->wait.holder);
     if (!t->wait.holder)
         return;
-    holder = find(l->stuck, t->wait.holder);
+    holder = cpprof__stuck_thread_of(l->stuck, t->wait.holder);
     if (holder)
         t->holder_at = (uint32_t)(holder - l->stuck->threads);
     else
         t->is_holder_gone = !t->wait.is_between &&
                             t->wait.kind != CPPROF__FOR_JOIN &&
                             !clock_of(t->wait.holder);
+}
+
+/* Changes when a thread of libc's starts or ends, and when there are more or
+ * fewer; 0: not known. */
+static uint64_t
+changes(void)
+{
+    struct stat folder;
+
+    if (stat("/proc/self/task", &folder))
+        return 0;
+    return (uint64_t)cpprof__thread_creation_changes() << 32 |
+           (uint32_t)folder.st_nlink;
+}
+
+/* The tids, from malloc. Those of the look before, if nothing has changed: to
+ * read the kernel's list costs more than all else. */
+static int32_t *
+list_tids(const struct look *l, size_t *n)
+{
+    const struct cpprof__stuck *before = l->before;
+    int32_t *tids;
+    size_t i;
+
+    if (!before || !before->listed_at || before->listed_at != changes())
+        return cpprof__live_threads(l->creations, l->n_creations, n);
+    tids = calloc(before->n + 1, sizeof *tids);
+    for (i = 0; tids && i < before->n; i++)
+        tids[i] = before->threads[i].tid;
+    *n = before->n;
+    return tids;
 }
 
 static enum cpprof_status
@@ -223,10 +267,10 @@ list(struct look *l, struct cpprof_error *error)
 
     if (status != CPPROF_OK)
         return status;
+    stuck->listed_at = changes();
     l->creations = cpprof__creations(&l->n_creations);
-    tids = l->creations ? cpprof__live_threads(l->creations, l->n_creations, &n)
-                        : NULL;
-    stuck->threads = tids ? calloc(n, sizeof *stuck->threads) : NULL;
+    tids = l->creations ? list_tids(l, &n) : NULL;
+    stuck->threads = tids ? calloc(n + 1, sizeof *stuck->threads) : NULL;
     for (i = 0; stuck->threads && i < n; i++)
         stuck->threads[i].tid = tids[i];
     stuck->n = stuck->threads ? n : 0;
@@ -260,14 +304,14 @@ look(struct look *l, struct cpprof_error *error)
         return status;
     l->folder = cpprof__tasks_folder();
     stuck->now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
-    l->now_ran =
-        cpprof__task_last_ran_ns(l->folder, (int32_t)syscall(SYS_gettid));
+    l->own = (int32_t)syscall(SYS_gettid);
+    l->now_ran = cpprof__task_last_ran_ns(l->folder, l->own);
     look_at_all(l);
     for (i = 0; i < stuck->n; i++)
         see_holder(l, &stuck->threads[i]);
     if (l->folder >= 0)
         close(l->folder);
-    if (l->is_refused || !cpprof__stack_view_copies())
+    if ((l->n_refused && !l->n_seen) || !cpprof__stack_view_copies())
         return cpprof__fail(error, CPPROF_UNSUPPORTED, EACCES,
                             "threads cannot be read: /proc/self/task/TID/"
                             "syscall or process_vm_readv is refused");
@@ -367,7 +411,8 @@ judge(struct cpprof__stuck *stuck, bool wants_old)
         stuck->n_stuck += stuck->threads[i].verdict != CPPROF__STUCK_NOT;
 }
 
-/* What is not as in the look before counts for nothing. */
+/* What is not as in the look before counts for nothing, and is read again by
+ * the next call. */
 static void
 keep_common(struct cpprof__stuck *stuck, const struct cpprof__stuck *before)
 {
@@ -375,7 +420,8 @@ keep_common(struct cpprof__stuck *stuck, const struct cpprof__stuck *before)
 
     for (i = 0; i < stuck->n; i++) {
         struct cpprof__stuck_thread *t = &stuck->threads[i];
-        const struct cpprof__stuck_thread *b = find(before, t->tid);
+        const struct cpprof__stuck_thread *b =
+            cpprof__stuck_thread_of(before, t->tid);
 
         if (b && b->is_read && b->cpu_ns == t->cpu_ns &&
             clock_of(t->tid) == t->cpu_ns && b->wait.kind == t->wait.kind &&
@@ -384,6 +430,7 @@ keep_common(struct cpprof__stuck *stuck, const struct cpprof__stuck *before)
             continue;
         t->wait = (struct cpprof__waits_for){.kind = CPPROF__FOR_NOTHING};
         t->holder_at = NOBODY;
+        t->is_read = false;
         t->is_holder_gone = false;
     }
 }

@@ -39,7 +39,8 @@ struct cpprof__stuck_thread {
     struct cpprof__waits_for wait;
     uint32_t holder_at;  /* its index among the threads; or UINT32_MAX */
     bool is_holder_gone; /* it has ended */
-    bool is_read;        /* wait, stack and labels are those at cpu_ns */
+    bool is_read;        /* what follows and the wait are those at cpu_ns */
+    bool is_true;        /* the stack says so, too: otherwise a guess */
     uint64_t cpu_ns;     /* its clock */
     uint64_t since_ns;   /* of a wait: in CLOCK_MONOTONIC; 0: not known */
     uint32_t stack;      /* node of cpprof__tables.tree, or 0: not looked at */
@@ -52,7 +53,8 @@ struct cpprof__stuck {
     size_t n;
     size_t n_stuck; /* that have a verdict */
     size_t n_cycles;
-    uint64_t now_ns; /* CLOCK_MONOTONIC */
+    uint64_t now_ns;    /* CLOCK_MONOTONIC */
+    uint64_t listed_at; /* tells whether there are others since; or 0 */
 };
 
 /* Also suspicions: of waits older than CPPROF__STUCK_OLD_NS. Costs more. */
@@ -77,6 +79,10 @@ enum cpprof_status
 cpprof__stuck_find(enum cpprof__stuck_wanted wanted,
                    const struct cpprof__stuck *before,
                    struct cpprof__stuck *stuck, struct cpprof_error *error);
+
+/* The thread with that tid among them, or NULL. */
+struct cpprof__stuck_thread *
+cpprof__stuck_thread_of(const struct cpprof__stuck *stuck, int32_t tid);
 
 void
 cpprof__stuck_free(struct cpprof__stuck *stuck);

@@ -253,11 +253,10 @@ put_thread(const struct sentence *s, struct cpprof__source_profile *profile,
     SAY(s, "\n");
 }
 
-enum cpprof_status
-cpprof__stuck_write_text(const struct cpprof__stuck *stuck,
-                         enum cpprof_symbolize symbolize,
-                         struct cpprof_writer writer,
-                         struct cpprof_error *error)
+static enum cpprof_status
+write_text(const struct cpprof__stuck *stuck, bool has_sentences,
+           enum cpprof_symbolize symbolize, struct cpprof_writer writer,
+           struct cpprof_error *error)
 {
     struct cpprof__source_profile *profile;
     struct sentence s = {.stuck = stuck};
@@ -270,12 +269,32 @@ cpprof__stuck_write_text(const struct cpprof__stuck *stuck,
         return CPPROF_NOMEM;
     cpprof__source_begin_text(profile, writer);
     s.out = &profile->text.out;
-    SAY(&s, "threadleak profile: total %zu\n\n", stuck->n_stuck);
-    cpprof__stuck_put_sentences(s.out, stuck);
+    if (has_sentences) {
+        SAY(&s, "threadleak profile: total %zu\n\n", stuck->n_stuck);
+        cpprof__stuck_put_sentences(s.out, stuck);
+    }
     for (i = 0; i < stuck->n && profile->text.error.status == CPPROF_OK; i++)
         if (is_told(stuck, i))
             put_thread(&s, profile, &stuck->threads[i]);
     status = cpprof__text_end(&profile->text, error);
     cpprof__source_profile_free(profile);
     return status;
+}
+
+enum cpprof_status
+cpprof__stuck_write_text(const struct cpprof__stuck *stuck,
+                         enum cpprof_symbolize symbolize,
+                         struct cpprof_writer writer,
+                         struct cpprof_error *error)
+{
+    return write_text(stuck, true, symbolize, writer, error);
+}
+
+enum cpprof_status
+cpprof__stuck_write_stacks(const struct cpprof__stuck *stuck,
+                           enum cpprof_symbolize symbolize,
+                           struct cpprof_writer writer,
+                           struct cpprof_error *error)
+{
+    return write_text(stuck, false, symbolize, writer, error);
 }

@@ -18,6 +18,14 @@ void
 cpprof__stuck_put_sentences(struct cpprof__buffer *out,
                             const struct cpprof__stuck *stuck);
 
+/* The stacks of all who are in it, without a sentence. This call closes the
+ * writer. */
+enum cpprof_status
+cpprof__stuck_write_stacks(const struct cpprof__stuck *stuck,
+                           enum cpprof_symbolize symbolize,
+                           struct cpprof_writer writer,
+                           struct cpprof_error *error);
+
 /* The same, then the stacks of all who are in it. This call closes the writer.
  */
 enum cpprof_status
