@@ -109,11 +109,11 @@ class Cell:
             os.chmod(folder, 0o1777)
 
     def words(self):
-        """Those of CPPROF, or the kinds to record."""
+        """Those of CPPROF, or the kinds to record, at the default rates."""
         if not self.mode or not matrix.MODES[self.mode][1]:
             return ""
         words = matrix.MODES[self.mode][1]
-        words = re.sub(r"\b(heap|block|mutex)=\w+", r"\1", words)
+        words = re.sub(r"\b(cpu|heap|block|mutex|wall)=\w+", r"\1", words)
         return re.sub(r"(?<=out=|nix:|ush=)", self.profiles + "/", words)
 
     def environment(self):

@@ -43,33 +43,31 @@ CC = LINK + ["-std=gnu11", "-D_GNU_SOURCE", "-O1",
              "-g", "-w", "-fno-builtin"]
 
 OUT = "out=%e.%k.%p.pb.gz"
-EVERYTHING = "cpu,heap=64k,block=1,mutex=1,wall,vm,"
-# How the library comes into the process, and the words of CPPROF; FOLDER is where
-# the cell runs.
+RECORD_RATE = "250"
+EVERYTHING = "cpu=250,heap=64k,block=1,mutex=1,wall=250,vm,"
+# How the library comes into the process; the words of CPPROF, where FOLDER is
+# where the cell runs; and for how much of the time that it would be busy a host
+# is, in percent. At higher rates than the usual 100 Hz as many ticks come in
+# less of it (a timer has no more than 250 Hz, whatever it is asked for), and
+# where CPU time makes no ticks to be busy is to wait.
 MODES = {
-    "off": ("preload", None),
-    # What is chosen for a rate that only perf events can deliver.
-    "cpu timer": ("preload", "cpu=1000," + OUT),
-    "cpu perf": ("preload", "cpu,engine=perf," + OUT),
-    "heap": ("preload", "heap=64k," + OUT),
-    "locks": ("preload", "block=1,mutex=1," + OUT),
-    "wall": ("preload", "wall," + OUT),
-    "http": ("preload", "http=unix:%p.sock"),
-    "push": ("preload", "push=FOLDER/pushed,push-interval=1"),
-    "vm": ("preload", "vm," + OUT),
-    "all": ("preload", EVERYTHING + "http=unix:%p.sock," + OUT),
-    "record": ("record", "cpu"),
-    "record all": ("record", "cpu,heap,block,mutex,wall"),
-    "attached": ("attach", "cpu=1000,heap=64k,block=1,mutex=1,wall," + OUT),
-    "linked off": ("link", None),
-    "linked all": ("link", EVERYTHING + OUT),
+    "off": ("preload", None, 25),
+    "cpu timer": ("preload", "cpu=1000," + OUT, 100),
+    "cpu perf": ("preload", "cpu=400,engine=perf," + OUT, 25),
+    "heap": ("preload", "heap=64k," + OUT, 25),
+    "locks": ("preload", "block=1,mutex=1," + OUT, 25),
+    "wall": ("preload", "wall=400," + OUT, 25),
+    "http": ("preload", "http=unix:%p.sock", 25),
+    "push": ("preload", "push=FOLDER/pushed,push-interval=1", 100),
+    "vm": ("preload", "vm," + OUT, 25),
+    "all": ("preload", EVERYTHING + "http=unix:%p.sock," + OUT, 40),
+    "record": ("record", "cpu", 40),
+    "record all": ("record", "cpu,heap,block,mutex,wall", 40),
+    "attached": ("attach", "cpu=1000,heap=64k,block=1,mutex=1,wall," + OUT, 100),
+    "linked off": ("link", None, 25),
+    "linked all": ("link", EVERYTHING + OUT, 40),
 }
-
-
-# Where no CPU time makes ticks, to be busy is to wait: the share of that time
-# which hosts have there, in percent.
-IDLE = (None, "off", "linked off", "heap", "locks", "http", "vm")
-BUSY_THERE = "25"
+ALONE = ("alone", None, 25)
 
 # A perf event may come in the moment before a sleep, and cut it short.
 LIGHT_SLEEP = b"Interrupted system call"
@@ -128,17 +126,17 @@ class Host:
 
 def run(host, build, mode):
     """(exit status, output) of a host in a mode; None: alone."""
-    how, words = MODES[mode] if mode else ("alone", None)
+    how, words, busy = MODES[mode] if mode else ALONE
     folder = tempfile.mkdtemp(prefix="host.")
     os.chmod(folder, 0o777)
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("CPPROF", "LD_", "MALLOC_"))}
     env["HOST_PLUGIN"] = host.plugin
-    if mode in IDLE:
-        env["HOST_BUSY"] = BUSY_THERE
+    env["HOST_BUSY"] = str(busy)
     command = [host.linked if how == "link" else host.program]
     if how == "record":
-        command = [os.path.join(build, "cpprof"), "record", "-t", words, "-o",
+        command = [os.path.join(build, "cpprof"), "record", "-t", words,
+                   "-F", RECORD_RATE, "-o",
                    os.path.join(folder, "cell.pb.gz"), "--"] + command
     elif how == "preload":
         env["LD_PRELOAD"] = os.path.join(build, "libcpprof.so")
