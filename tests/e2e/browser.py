@@ -109,11 +109,15 @@ class Browser:
         return result["result"].get("value")
 
     def wait(self, expression, seconds=PATIENCE):
-        """Until it is true; what it was at the end."""
+        """Until it is true; what it was at the end. It says who waited in
+        vain."""
         end = time.time() + seconds
-        while not self.tell(expression) and time.time() < end:
+        while not self.tell(expression):
+            if time.time() >= end:
+                print("# not in %s s: %s" % (seconds, expression), flush=True)
+                return self.tell(expression)
             time.sleep(0.01)
-        return self.tell(expression)
+        return True
 
     def key(self, name, text=None):
         self.ask("Input.dispatchKeyEvent", key=name, type="keyDown",

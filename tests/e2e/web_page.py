@@ -670,7 +670,6 @@ def test_completion(b):
     b.open(b.tell("location.origin") + "/ui/tags")
     ready(b)
     offered = "[...document.querySelectorAll('#names option')].map(o => o.value)"
-    b.wait("window.late")
     for typed, wanted in (("tagf", ["tagfocus="]), ("lex", ["lex::next"]),
                           ("ignore=main foc", ["ignore=main focus="]),
                           ("hide=rar", ["hide=rare"])):
