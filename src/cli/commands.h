@@ -25,6 +25,8 @@ cpprof__cli_version(int argc, char **argv);
 int
 cpprof__cli_convert(int argc, char **argv);
 int
+cpprof__cli_push(int argc, char **argv);
+int
 cpprof__cli_pgo(int argc, char **argv);
 int
 cpprof__cli_gate(int argc, char **argv);
@@ -45,6 +47,7 @@ extern const struct cpprof__flag cpprof__record_flag_table[];
 extern const struct cpprof__flag cpprof__leaks_flag_table[];
 extern const struct cpprof__flag cpprof__version_flag_table[];
 extern const struct cpprof__flag cpprof__convert_flag_table[];
+extern const struct cpprof__flag cpprof__push_flag_table[];
 extern const struct cpprof__flag cpprof__pgo_flag_table[];
 extern const struct cpprof__flag cpprof__gate_flag_table[];
 extern const struct cpprof__flag cpprof__report_flag_table[];

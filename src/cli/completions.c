@@ -165,6 +165,7 @@ cpprof__cli_complete(int argc, char **argv)
     else if (argc > 2 && c->flags)
         offer_of_command(argc, argv, c->flags,
                          c->flags == cpprof__convert_flag_table ||
+                                 c->flags == cpprof__push_flag_table ||
                                  c->flags == cpprof__pgo_flag_table ||
                                  c->flags == cpprof__gate_flag_table
                              ? ":files\n"

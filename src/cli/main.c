@@ -31,6 +31,8 @@ const struct cpprof__command cpprof__commands[] = {
      "show all reports in a browser; same as -http", NULL},
     {"convert", cpprof__cli_convert, "convert [flags] [FILE ...]",
      "write profiles in another format", cpprof__convert_flag_table},
+    {"push", cpprof__cli_push, "push -to=URL [flags] FILE...",
+     "send profiles to a collector or to Pyroscope", cpprof__push_flag_table},
     {"pgo", cpprof__cli_pgo, "pgo [flags] PROFILE...",
      "make of profiles what a compiler needs for a faster build",
      cpprof__pgo_flag_table},

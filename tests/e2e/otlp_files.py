@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """OTLP Profiles as a file: written, read, and both.
 
-    otlp.py CPPROF
+    otlp_files.py CPPROF
 
 Prints TAP. tests/otlp.py decodes what is written. What is read back is printed
 as the profile that it was made of; what nobody here writes is made here.

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cpprof push`: sends profiles that are files to where CPPROF=push= sends
+ * those of a program, by the same requests: OTLP, or what Pyroscope takes. One
+ * after the other; the first that cannot be sent ends it.
+ */
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/messages.h"
+#include "cli/push/pieces.h"
+#include "cli/resource.h"
+
+#include "base/buffer.h"
+#include "base/gzip.h"
+#include "object/plug_in.h"
+#include "push/message.h"
+#include "push/request.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define LEVEL     1
+#define GIVE_UP_S 60
+
+/* What a collector takes at most. */
+#define OTLP_BYTES ((size_t)64 << 20)
+
+struct words {
+    const char *to, *name, *labels, *user, *token_file, *tenant, *protocol;
+    int give_up_s;
+    bool keep_going;
+};
+
+#define FLAG(word, member, value, can_be, help)                                \
+    CPPROF__FLAG(STRING, word, struct words, member, value, can_be, help)
+
+const struct cpprof__flag cpprof__push_flag_table[] = {
+    FLAG("to", to, "=URL", NULL,
+         "otlp+http://HOST:4318: a collector of OpenTelemetry;\n"
+         "http://HOST:4040: Pyroscope"),
+    FLAG("name", name, "=NAME", NULL,
+         "of the service; else OTEL_SERVICE_NAME, else the name\n"
+         "of the program"),
+    FLAG("labels", labels, "=NAME=VALUE,...", NULL,
+         "of the series, or attributes of the resource"),
+    FLAG("protocol", protocol, "=push|ingest|otlp", "push ingest otlp",
+         "of Pyroscope: its own, or that of older servers"),
+    FLAG("user", user, "=USER", NULL, "basic authentication"),
+    FLAG("token_file", token_file, "=FILE", ":files",
+         "its first line is a bearer token, or with a user the\n"
+         "password"),
+    FLAG("tenant", tenant, "=ID", NULL, "X-Scope-OrgID"),
+    CPPROF__FLAG(INT, "give_up", struct words, give_up_s, "=SECONDS", NULL,
+                 "how long a server that cannot is tried; 60"),
+    CPPROF__FLAG(BOOL, "keep_going", struct words, keep_going, NULL, NULL,
+                 "leave out files that cannot be read, and name them"),
+    {0},
+};
+
+struct pusher {
+    struct cpprof__push_plan plan;
+    const struct words *words;
+    const struct cpprof__push_http *http;
+    void *connection;
+    const char *resource; /* of OTLP */
+
+    /* The profile that is sent. */
+    struct cpprof__push_profile profile;
+    const char *path;
+    bool failed;
+};
+
+/* ---- one request ------------------------------------------------------ */
+
+static void
+pause_for(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+    nanosleep(&t, NULL);
+}
+
+/* Send it until it is taken or refused, or the server had time enough. */
+static bool
+send_item(struct pusher *u, const struct cpprof__push_item *item)
+{
+    enum cpprof__push_outcome outcome;
+    struct cpprof__push_reply reply;
+    unsigned n_failures = 0;
+    uint32_t cancelled = 0;
+    uint64_t spent_ns = 0, pause_ns;
+    char line[240];
+
+    for (;;) {
+        cpprof__push_request(&u->plan, u->http, u->connection, item, &cancelled,
+                             &reply);
+        outcome = cpprof__push_outcome(&u->plan, reply.status);
+        if (outcome != CPPROF__PUSH_AGAIN)
+            break;
+        pause_ns = cpprof__push_pause_ns(n_failures++, reply.retry_after_s);
+        if (spent_ns + pause_ns > (uint64_t)u->words->give_up_s * 1000000000)
+            break;
+        spent_ns += pause_ns;
+        cpprof__push_say(&u->plan, &reply, "trying again", line, sizeof line);
+        if (n_failures == 1)
+            cpprof__cli_warn("%s", line);
+        pause_for(pause_ns);
+    }
+    if (outcome == CPPROF__PUSH_SENT) {
+        cpprof__push_say_rejected(&u->plan, &reply, line, sizeof line);
+        if (*line)
+            cpprof__cli_warn("%s", line);
+        return true;
+    }
+    cpprof__push_say(&u->plan, &reply, "not sent", line, sizeof line);
+    cpprof__cli_fail("%s: %s", line, u->path);
+    return false;
+}
+
+/* ---- OTLP ------------------------------------------------------------- */
+
+static int
+append(void *ctx, const void *data, size_t n)
+{
+    cpprof__buffer_append(ctx, data, n);
+    return 0;
+}
+
+static bool
+send_otlp(struct pusher *u, const struct pprof_profile *p)
+{
+    struct pprof_write_options options = {.size = sizeof options,
+                                          .sample_index = SIZE_MAX,
+                                          .resource = u->resource};
+    struct cpprof__push_item item = {.url = u->plan.url,
+                                     .type = "application/x-protobuf"};
+    struct cpprof__buffer plain = {0};
+    const struct cpprof_writer writer = {sizeof writer, append, NULL, &plain};
+    struct cpprof_error error = {0};
+    bool sent = false;
+
+    if (pprof_write(p, &writer, PPROF_FORMAT_OTLP, &options, &error) !=
+            CPPROF_OK ||
+        cpprof__gzip(&item.body, plain.data, plain.n, LEVEL, &error) !=
+            CPPROF_OK)
+        cpprof__cli_fail("%s: %s", u->path, error.text);
+    else if (plain.n > OTLP_BYTES)
+        cpprof__cli_fail("%s: %zu bytes of OTLP are more than the 64 MiB that "
+                         "a server takes",
+                         u->path, plain.n);
+    else
+        sent = send_item(u, &item);
+    cpprof__buffer_free(&plain);
+    cpprof__buffer_free(&item.body);
+    return sent;
+}
+
+/* ---- Pyroscope -------------------------------------------------------- */
+
+static bool
+has_type(const struct pprof_profile *p, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < pprof_sample_type_count(p); i++)
+        if (strcmp(pprof_text(p, pprof_sample_types(p)[i].type, NULL), name) ==
+            0)
+            return true;
+    return false;
+}
+
+/* The kind that its series is called by. Block and mutex have the same types,
+ * so it is the name of the file that tells them apart. */
+static uint32_t
+kind_of(const struct pprof_profile *p, const char *path)
+{
+    const char *base = strrchr(path, '/');
+
+    if (has_type(p, "inuse_space") || has_type(p, "alloc_space"))
+        return CPPROF_PUSH_HEAP;
+    if (has_type(p, "contentions"))
+        return strstr(base ? base : path, "mutex") ? CPPROF_PUSH_MUTEX
+                                                   : CPPROF_PUSH_BLOCK;
+    if (has_type(p, "wall"))
+        return CPPROF_PUSH_WALL;
+    return has_type(p, "goroutine") ? CPPROF_PUSH_GOROUTINE : CPPROF_PUSH_CPU;
+}
+
+static bool
+send_piece(void *ctx, const void *data, size_t n)
+{
+    struct pusher *u = ctx;
+    struct cpprof__push_item *item;
+
+    u->profile.data = data;
+    u->profile.n = n;
+    item = cpprof__push_message(&u->plan, &u->profile);
+    if (item)
+        u->failed = !send_item(u, item);
+    else
+        u->failed = cpprof__cli_fail("%s: out of memory", u->path);
+    cpprof__push_item_free(item);
+    return !u->failed;
+}
+
+/* What the series is called where nobody says so: the program. */
+static void
+name_series(struct pusher *u, const struct pprof_profile *p)
+{
+    const char *name = "unknown", *slash;
+    size_t i;
+
+    if (u->plan.is_named)
+        return;
+    if (pprof_mapping_count(p))
+        name = pprof_text(p, pprof_mappings(p)->file, NULL);
+    slash = strrchr(name, '/');
+    snprintf(u->plan.name, sizeof u->plan.name, "%.255s",
+             slash ? slash + 1 : name);
+    for (i = 0; u->plan.name[i]; i++)
+        if (!isalnum((unsigned char)u->plan.name[i]) &&
+            !strchr("-._", u->plan.name[i]))
+            u->plan.name[i] = '_';
+    if (!i)
+        strcpy(u->plan.name, "unknown");
+}
+
+static bool
+send_pieces(struct pusher *u, const struct pprof_profile *p)
+{
+    struct pprof_info info = {.size = sizeof info};
+    struct cpprof_error error = {0};
+
+    pprof_get_info(p, &info);
+    name_series(u, p);
+    u->profile = (struct cpprof__push_profile){.kind = kind_of(p, u->path),
+                                               .from_ns = info.time_ns,
+                                               .until_ns = info.time_ns +
+                                                           info.duration_ns};
+    u->failed = false;
+    if (cpprof__pieces(p, send_piece, u, &error) == CPPROF_OK)
+        return !u->failed;
+    cpprof__cli_fail("%s: %s", u->path, error.text);
+    return false;
+}
+
+/* ---- all -------------------------------------------------------------- */
+
+static bool
+send_file(struct pusher *u, const char *path)
+{
+    struct cpprof_error error = {0};
+    struct pprof_profile *p = NULL;
+    bool sent;
+
+    u->path = path;
+    if (pprof_read_path(path, NULL, &p, &error) != CPPROF_OK) {
+        cpprof__cli_fail("%s: %s", path, error.text);
+        return u->words->keep_going;
+    }
+    sent = u->plan.protocol == CPPROF_PUSH_OTLP ? send_otlp(u, p)
+                                                : send_pieces(u, p);
+    pprof_free(p);
+    return sent;
+}
+
+static void
+nothing_at_exit(void)
+{
+}
+
+static bool
+connect_to(struct pusher *u)
+{
+    struct cpprof_error error = {0};
+
+    u->http = cpprof__plug_in_load("push", CPPROF__PUSH_SYMBOL,
+                                   CPPROF__PUSH_ABI, &error);
+    if (u->http)
+        u->connection = u->http->open(nothing_at_exit);
+    if (!u->connection)
+        cpprof__cli_fail("push: %s",
+                         u->http ? "libcurl does not start" : error.text);
+    return u->connection;
+}
+
+static bool
+make_plan(struct pusher *u)
+{
+    static const char *const protocols[] = {"push", "ingest", "otlp"};
+    const struct words *w = u->words;
+    struct cpprof_push_options options = {
+        .size = sizeof options,
+        .name = w->name ? w->name : getenv("OTEL_SERVICE_NAME"),
+        .labels = w->labels,
+        .user = w->user,
+        .token_file = w->token_file,
+        .tenant = w->tenant,
+    };
+    struct cpprof_error error = {0};
+    unsigned i = 0;
+
+    while (w->protocol && i < 3 && strcmp(w->protocol, protocols[i]) != 0)
+        i++;
+    if (i == 3) {
+        cpprof__cli_fail("push: -protocol is push, ingest or otlp");
+        return false;
+    }
+    options.protocol = (enum cpprof_push_protocol)i;
+    if (cpprof__push_plan_make(w->to, &options, &u->plan, &error) ==
+            CPPROF_OK &&
+        !*u->plan.pattern)
+        return true;
+    cpprof__cli_fail("%s", *error.text ? error.text
+                                       : "push: -to is the URL of a server");
+    return false;
+}
+
+/* The variables, then what the words say: the last of a key counts. */
+static void
+make_resource(const struct pusher *u, struct cpprof__buffer *out)
+{
+    char *variables = cpprof__cli_resource();
+
+    cpprof__buffer_printf(out, "%s,%s", variables ? variables : "",
+                          u->plan.labels);
+    if (u->words->name)
+        cpprof__buffer_printf(out, ",service.name=%s", u->plan.name);
+    cpprof__buffer_append(out, "", 1);
+    free(variables);
+}
+
+static int
+push_all(const struct words *w, char **paths, int n)
+{
+    struct pusher *u = calloc(1, sizeof *u);
+    struct cpprof__buffer resource = {0};
+    int status = CPPROF__EXIT_ERROR, i = 0;
+
+    if (!u)
+        return cpprof__cli_fail("push: out of memory");
+    u->words = w;
+    if (make_plan(u) && connect_to(u)) {
+        make_resource(u, &resource);
+        u->resource = (const char *)resource.data;
+        while (i < n && send_file(u, paths[i]))
+            i++;
+        status = i == n ? CPPROF__EXIT_OK : CPPROF__EXIT_ERROR;
+        u->http->close(u->connection);
+    }
+    cpprof__buffer_free(&resource);
+    explicit_bzero(u, sizeof *u);
+    free(u);
+    return status;
+}
+
+/* Flags may also come behind the files, as -x=y: all of that form come first.
+ */
+static void
+put_flags_first(int argc, char **argv)
+{
+    int i, k, n = 1;
+
+    for (i = 1; i < argc; i++) {
+        char *word = argv[i];
+
+        if (word[0] != '-' || !strchr(word, '='))
+            continue;
+        for (k = i; k > n; k--)
+            argv[k] = argv[k - 1];
+        argv[n++] = word;
+    }
+}
+
+int
+cpprof__cli_push(int argc, char **argv)
+{
+    struct words w = {.give_up_s = GIVE_UP_S};
+    struct cpprof__flags flags = {.table = cpprof__push_flag_table, .into = &w};
+    int n_used;
+
+    put_flags_first(argc, argv);
+    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
+        return CPPROF__EXIT_ERROR;
+    if (flags.help) {
+        puts("usage: cpprof push -to=URL [flags] FILE...\n"
+             "\n"
+             "Send profiles in any format that is read.\n");
+        cpprof__print_flags(cpprof__push_flag_table, true);
+        return CPPROF__EXIT_OK;
+    }
+    if (!w.to)
+        return cpprof__cli_fail("push: say -to=URL; see cpprof push -help");
+    if (n_used == argc)
+        return cpprof__cli_fail("push: no file given; see cpprof push -help");
+    if (w.give_up_s < 0)
+        return cpprof__cli_fail("push: -give_up is a number of seconds");
+    return push_all(&w, argv + n_used, argc - n_used);
+}

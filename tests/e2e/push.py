@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""`cpprof push`: files that are sent to servers.
+
+    push.py CPPROF
+
+Prints TAP. Servers are those of tests/live/push_server.py, and what arrives is
+read by decoders of others.
+"""
+import gzip
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[1:1] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "http"),
+                 os.path.join(HERE, "..", "live")]
+import proto  # noqa: E402
+from otlp import Profiles  # noqa: E402
+from protobuf import chunk, varint  # noqa: E402
+from push_server import Server, closed_port, pushed  # noqa: E402
+from tap import Tap  # noqa: E402
+
+CPPROF = os.path.abspath(sys.argv[1])
+FIXTURES = os.path.join(HERE, "..", "fixtures")
+CPU = os.path.join(FIXTURES, "go.cpu.pb.gz")
+HEAP = os.path.join(FIXTURES, "go.heap.pb.gz")
+MUTEX = os.path.join(FIXTURES, "go.mutex.pb.gz")
+FOLDER = tempfile.mkdtemp(prefix="cpprof-push-")
+TAP = Tap()
+
+
+def run(*words, **env):
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith(("OTEL_", "CURL_", "SSL_"))
+                   and "proxy" not in key.lower()}
+    return subprocess.run([CPPROF, "push"] + list(words), capture_output=True,
+                          env=dict(environment, **env), cwd=FOLDER, text=True,
+                          check=False)
+
+
+def sums(data, i):
+    """How many samples, and the sum of value i."""
+    rows = [[n for f, v in proto.fields(sample) if f == 2
+             for n in proto.numbers(v)]
+            for f, sample in proto.fields(data) if f == 2]
+    return len(rows), sum(row[i] for row in rows)
+
+
+def content(path):
+    with gzip.open(path) as file:
+        return file.read()
+
+
+def refused(name, done, why):
+    TAP.ok("refused: " + name, done.returncode == 2 and why in done.stderr
+           and done.stderr.count("\n") == 1 and not done.stdout,
+           done.returncode, done.stderr)
+
+
+def check_otlp():
+    with Server() as server:
+        done = run(CPU, HEAP, "-to=otlp+" + server.url,
+                   "-labels=service.version=1.2", OTEL_SERVICE_NAME="shop")
+        requests = list(server.requests)
+    TAP.same("otlp: ends well and says nothing",
+             (done.returncode, done.stdout, done.stderr), (0, "", ""))
+    TAP.same("otlp: where, and how", [
+        (r.path, r.headers["Content-Type"], r.headers["Content-Encoding"])
+        for r in requests], [("/v1development/profiles",
+                              "application/x-protobuf", "gzip")] * 2)
+    cpu, heap = [Profiles(gzip.decompress(r.body)) for r in requests]
+    TAP.same("otlp: sums", (cpu.total("cpu"), heap.total("inuse_space")),
+             (sums(content(CPU), 1)[1], sums(content(HEAP), 3)[1]))
+    TAP.same("otlp: whose they are", cpu.resource,
+             {"service.name": "shop", "service.version": "1.2"})
+    with Server() as server:
+        run("-to", "otlp+" + server.url, "-name", "other", CPU,
+            OTEL_SERVICE_NAME="shop")
+        found = Profiles(gzip.decompress(server.requests[0].body)).resource
+    TAP.same("otlp: the word comes before the variable", found,
+             {"service.name": "other"})
+
+
+def check_answers():
+    with Server([503]) as server:
+        done = run("-to=otlp+" + server.url, CPU)
+        bodies = [r.body for r in server.requests]
+    TAP.ok("answers: 503 is tried again, with the same bytes",
+           done.returncode == 0 and len(bodies) == 2
+           and bodies[0] == bodies[1] and "trying again" in done.stderr,
+           done.stderr)
+    with Server([503] * 9) as server:
+        done = run("-to=otlp+" + server.url, "-give_up=0", CPU, HEAP)
+        n = len(server.requests)
+    refused("a server that never can", done, "answers 503")
+    TAP.same("answers: and the next file is not tried", n, 1)
+    with Server([(400, chunk(2, b"no such thing"))]) as server:
+        done = run("-to=otlp+" + server.url, CPU)
+        n = len(server.requests)
+    refused("400, with its words and the file", done,
+            "answers 400: no such thing; not sent: " + CPU)
+    TAP.same("answers: it is not tried again", n, 1)
+    with Server([(200, chunk(1, b"\x08\x02" + chunk(2, b"too old")))]) as server:
+        done = run("-to=otlp+" + server.url, CPU)
+    TAP.ok("answers: taken in part is said", done.returncode == 0
+           and "rejects 2 profiles: too old" in done.stderr, done.stderr)
+    done = run("-to=otlp+http://127.0.0.1:%d" % closed_port(), "-give_up=0",
+               CPU)
+    refused("nobody there", done, "not sent")
+
+
+def check_pyroscope():
+    with Server() as server:
+        done = run(CPU, HEAP, MUTEX, "-to=" + server.url, "-labels=region=eu",
+                   "-tenant=blue")
+        all_, headers = pushed(server), server.requests[0].headers
+    TAP.same("pyroscope: ends well", (done.returncode, done.stderr), (0, ""))
+    TAP.same("pyroscope: series", [p.kind for p in all_],
+             ["process_cpu", "memory", "mutex"])
+    TAP.ok("pyroscope: labels", all(
+        p.labels["region"] == "eu" and p.labels["service_name"]
+        and not p.unknown for p in all_), [p.labels for p in all_])
+    TAP.same("pyroscope: tenant", headers["X-Scope-OrgID"], "blue")
+    TAP.same("pyroscope: sums", sums(gzip.decompress(all_[0].raw), 1),
+             sums(content(CPU), 1))
+    with Server() as server:
+        run(CPU, "-to=" + server.url, "-protocol=ingest", "-name=shop")
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(
+            server.requests[0].path).query)
+    TAP.ok("pyroscope: ingest", query["name"] == ["shop{}"]
+           and len(query["from"][0]) == 19, query)
+
+
+def large(n, depth):
+    """n samples, each with a stack of its own."""
+    body = [chunk(1, b"\x08\x01\x10\x02")]
+    for i in range(n):
+        stack = b"".join(varint(1 + (i >> 4 * k & 15) + 16 * k)
+                         for k in range(depth))
+        body.append(chunk(2, chunk(1, stack) + chunk(2, varint(i + 1))))
+    for i in range(16 * depth):
+        body.append(chunk(4, b"\x08" + varint(i + 1) + chunk(
+            4, b"\x08" + varint(i + 1))))
+        body.append(chunk(5, b"\x08" + varint(i + 1) + b"\x10"
+                          + varint(i + 3)))
+    names = [b"f%d" % i for i in range(16 * depth)]
+    return b"".join(body + [chunk(6, s) for s in [b"", b"n", b"count"] + names])
+
+
+def check_limits():
+    for name, n, depth in (("16 000 samples", 20000, 4),
+                           ("4 MiB", 6000, 400)):
+        data = large(n, depth)
+        path = os.path.join(FOLDER, "large.pb")
+        with open(path, "wb") as file:
+            file.write(data)
+        with Server() as server:
+            done = run(path, "-to=" + server.url)
+            parts = [gzip.decompress(p.raw) for p in pushed(server)]
+        found = [sums(part, 0) for part in parts]
+        TAP.ok("limits: parts of %s" % name, done.returncode == 0
+               and len(parts) > 1 and all(
+                   n <= 16000 and len(part) <= 4 << 20
+                   for (n, _), part in zip(found, parts)),
+               found, [len(part) for part in parts], done.stderr)
+        TAP.same("limits: each sample once, of %s" % name,
+                 tuple(map(sum, zip(*found))), sums(data, 0))
+
+
+def check_refused():
+    bad = os.path.join(FOLDER, "bad")
+    with open(bad, "w") as file:
+        file.write("no profile\n")
+    with Server() as server:
+        to = "-to=otlp+" + server.url
+        refused("a damaged file", run(to, bad, CPU), bad + ": ")
+        TAP.same("refused: and nothing behind it is sent",
+                 len(server.requests), 0)
+        done = run(to, "-keep_going", bad, CPU)
+        TAP.ok("refused: or it is left out", done.returncode == 0
+               and bad in done.stderr and len(server.requests) == 1,
+               done.stderr)
+        refused("no file", run(to), "no file given")
+        refused("no URL", run(CPU), "say -to=URL")
+        refused("another scheme", run("-to=ftp://x", CPU), "no http://")
+        refused("a folder", run("-to=/tmp", CPU), "-to is the URL")
+        refused("a protocol", run(to, "-protocol=grpc", CPU), "-protocol is")
+        refused("a label", run("-to=" + server.url, "-labels=9=x", CPU),
+                "no label")
+    done = run("-to=http://me:hidden@127.0.0.1:%d" % closed_port(),
+               "-give_up=0", CPU)
+    TAP.ok("refused: no password is in what is said",
+           "hidden" not in done.stderr and "127.0.0.1" in done.stderr,
+           done.stderr)
+    TAP.ok("help", re.match(r"usage: cpprof push -to=URL", run("-h").stdout))
+
+
+check_otlp()
+check_answers()
+check_pyroscope()
+check_limits()
+check_refused()
+sys.exit(TAP.end())
