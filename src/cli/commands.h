@@ -21,6 +21,8 @@ cpprof__cli_leaks(int argc, char **argv);
 int
 cpprof__cli_doctor(int argc, char **argv);
 int
+cpprof__cli_threads(int argc, char **argv);
+int
 cpprof__cli_version(int argc, char **argv);
 int
 cpprof__cli_convert(int argc, char **argv);
@@ -45,6 +47,7 @@ cpprof__cli_of_process(int argc, char **argv,
 /* Their flags. */
 extern const struct cpprof__flag cpprof__record_flag_table[];
 extern const struct cpprof__flag cpprof__leaks_flag_table[];
+extern const struct cpprof__flag cpprof__threads_flag_table[];
 extern const struct cpprof__flag cpprof__version_flag_table[];
 extern const struct cpprof__flag cpprof__convert_flag_table[];
 extern const struct cpprof__flag cpprof__push_flag_table[];

@@ -23,7 +23,8 @@ from tap import Tap  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "completions")
 cpprof = os.path.realpath(sys.argv[1])
-OWN_FLAGS = ("record", "leaks", "convert", "push", "pgo", "gate", "version")
+OWN_FLAGS = ("record", "leaks", "convert", "push", "pgo", "gate", "version",
+             "threads")
 TAP = Tap()
 
 

@@ -555,6 +555,59 @@ def children_are_left():
     host_.communicate()
 
 
+CROSSWISE = r"""
+#include <pthread.h>
+#include <unistd.h>
+
+static pthread_mutex_t locks[2] = {PTHREAD_MUTEX_INITIALIZER,
+                                   PTHREAD_MUTEX_INITIALIZER};
+
+static void *cross(void *first)
+{
+    pthread_mutex_lock(first);
+    usleep(100000);
+    pthread_mutex_lock(first == locks ? locks + 1 : locks);
+    return 0;
+}
+
+int main(void)
+{
+    pthread_t threads[2];
+    int i;
+
+    for (i = 0; i < 2; i++)
+        pthread_create(&threads[i], 0, cross, &locks[i]);
+    pthread_join(threads[0], 0);
+    return 0;
+}
+"""
+
+
+def tells_who_is_stuck():
+    p = program(CROSSWISE, ["-g", "-O0", "-pthread"])
+    if not p:
+        t.skip("a deadlock", "cannot be compiled")
+        return
+    found = []
+
+    def is_told():
+        found[:] = [report(["threads", "-stuck", "-p", str(p.pid)])]
+        return "deadlock 1, of 2 threads:\n" in found[0]
+
+    t.ok("threads -stuck -p tells of a deadlock", wait_until(is_told, 20),
+         *found)
+    t.matches("with who waits behind it", 'behind it: thread %d "x" waits'
+              % p.pid, found[0])
+    t.same("and where all of them are", found[0].count("\ncross(...)\n"), 2)
+    t.same("the process goes on waiting", p.poll(), None)
+    p.kill()
+    p.wait()
+    with Host("nanosleep") as h:
+        t.same("where nobody is stuck it says so",
+               report(["-p", str(h.pid), "threads", "-stuck"]),
+               "threadleak profile: total 0\n\n")
+
+
 def reports_on_processes():
     with Host("pulse") as h:
         done = subprocess.run([cpprof, "top", "-seconds=2", "-p", str(h.pid)],
@@ -778,6 +831,7 @@ def records():
     names_do_no_harm()
     children_are_left()
     reports_on_processes()
+    tells_who_is_stuck()
     records_in_a_pid_namespace()
     wrong_words()
 

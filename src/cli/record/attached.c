@@ -651,7 +651,8 @@ cpprof__record_attached(struct cpprof__record_options *options)
     if (!make_folder(&a))
         return false;
     if (options->prints_threads
-            ? cpprof__record_threads_config(&folder, &config)
+            ? cpprof__record_threads_config(options->prints_stuck, &folder,
+                                            &config)
             : cpprof__record_config(options, &folder, &config)) {
         a.config = (char *)config.data;
         is_written = record(&a);

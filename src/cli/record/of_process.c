@@ -97,14 +97,14 @@ report(int argc, char **argv, int at, int n, char *path,
     return status;
 }
 
-/* Where the threads are, and no more. */
-static int
-print_threads(const char *pids)
+int
+cpprof__record_print_threads(const char *pids, bool is_stuck)
 {
     struct cpprof__record_options options = {.debuginfod =
                                                  cpprof__debuginfod_default,
                                              .pids = pids,
-                                             .prints_threads = true};
+                                             .prints_threads = true,
+                                             .prints_stuck = is_stuck};
 
     return cpprof__debuginfod_begin(options.debuginfod) &&
                    cpprof__record_attached(&options)
@@ -145,8 +145,12 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
         return cpprof__cli_fail("-p takes the number of a process");
     if (!n)
         return run(argc, argv);
+    if (at + n + 2 == argc && !strcmp(argv[at + n], "threads") &&
+        (!strcmp(argv[at + n + 1], "-stuck") ||
+         !strcmp(argv[at + n + 1], "--stuck")))
+        return cpprof__record_print_threads(pids, true);
     if (at + n + 1 == argc && !strcmp(argv[at + n], "threads"))
-        return print_threads(pids);
+        return cpprof__record_print_threads(pids, false);
     fd = memfd_create("cpprof", 0); /* also for a recorder of the page */
     if (fd < 0)
         return cpprof__cli_fail("no memory for a profile: %s", strerror(errno));

@@ -50,6 +50,7 @@ struct cpprof__record_options {
     const char *shown;   /* in the place of FILE, which is removed; or NULL */
     bool prints_threads; /* of the processes: where their threads are, and
                           * nothing is recorded */
+    bool prints_stuck;   /* of these, those that can never go on */
 
     /* These are for the list of what is still in use at the end. */
     bool is_verdict;    /* leaks: of the command alone, without libc's own */
@@ -320,12 +321,20 @@ cpprof__record_write(struct cpprof__record_options *options,
 bool
 cpprof__record_attached(struct cpprof__record_options *options);
 
+/* ------------------------------------------------- of_process.c ------- */
+
+/* Print where the threads of processes are, or those that can never go on.
+ * Returns an exit status. */
+int
+cpprof__record_print_threads(const char *pids, bool is_stuck);
+
 /* ---------------------------------------------------- threads.c ------- */
 
 /* What a process is told that is to dump its threads to the folder when it is
  * detached. False after printing that there is no memory. */
 bool
-cpprof__record_threads_config(const struct cpprof__record_folder *folder,
+cpprof__record_threads_config(bool is_stuck,
+                              const struct cpprof__record_folder *folder,
                               struct cpprof__buffer *text);
 
 /* Print that dump, with names; inside is the process's own number. False after

@@ -4,11 +4,15 @@
  * library in it has written it to a file, in the shape of
  * /debug/pprof/goroutine?debug=2. The process does not look names up, because
  * what reads them would stay in it: its addresses become names here, and all
- * other text is passed on as it is.
+ * other text is passed on as it is. And `cpprof threads`, which takes a server,
+ * too, that names them itself.
  */
 #include "cli/record/record.h"
 
+#include "base/status.h"
 #include "cli/attach/attach.h"
+#include "cli/commands.h"
+#include "cli/fetch/request.h"
 #include "cli/messages.h"
 #include "object/frame_text.h"
 
@@ -180,12 +184,12 @@ print_named(struct names *names, const char *text, struct cpprof__buffer *out)
 /* ---------------------------------------------------------------- file ---- */
 
 bool
-cpprof__record_threads_config(const struct cpprof__record_folder *folder,
+cpprof__record_threads_config(bool is_stuck,
+                              const struct cpprof__record_folder *folder,
                               struct cpprof__buffer *text)
 {
-    cpprof__buffer_printf(text,
-                          "threads,debug=2,symbolize=none,out=%s/%%p.threads",
-                          folder->seen);
+    cpprof__buffer_printf(text, "%s,debug=2,symbolize=none,out=%s/%%p.threads",
+                          is_stuck ? "threadleak" : "threads", folder->seen);
     cpprof__buffer_append(text, "", 1);
     if (text->failed)
         cpprof__cli_fail("out of memory");
@@ -260,4 +264,108 @@ cpprof__record_threads_print(const struct cpprof__record_folder *folder,
     cpprof__buffer_free(&text);
     cpprof__buffer_free(&out);
     return !failed;
+}
+
+/* ------------------------------------------------------------- server ---- */
+
+/* Where a server has the dump: below the folder that the source names, or
+ * Go's. */
+static void
+make_source(const char *source, bool is_stuck, struct cpprof__buffer *out)
+{
+    static const char folder[] = "/debug/pprof";
+    const char *there = strstr(source, folder);
+    size_t n = there ? (size_t)(there - source) : strlen(source);
+
+    while (n && source[n - 1] == '/')
+        n--;
+    cpprof__buffer_append(out, source, n);
+    cpprof__buffer_printf(out, "%s/%s?debug=2", folder,
+                          is_stuck ? "threadleak" : "goroutine");
+    cpprof__buffer_append(out, "", 1);
+}
+
+static enum cpprof_status
+ask(const struct cpprof__url *url, struct cpprof__request *r,
+    struct cpprof_error *error)
+{
+    const struct cpprof__fetch_options options = {.timeout = 60};
+    const struct cpprof__curl *curl;
+    enum cpprof_status status;
+    const char *why;
+
+    curl = cpprof__curl_load(&why);
+    if (!curl)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "%s", why);
+    status = cpprof__request_begin(r, curl, url, &options, NULL, error);
+    return status == CPPROF_OK ? cpprof__request_result(
+                                     r, curl->easy_perform(r->easy), url, error)
+                               : status;
+}
+
+static int
+print_served(const char *source, bool is_stuck)
+{
+    const struct cpprof__fetch_options options = {.timeout = 60};
+    struct cpprof__buffer text = {0};
+    struct cpprof__request r = {0};
+    struct cpprof_error error = {.text = "out of memory"};
+    struct cpprof__url url = {0};
+    enum cpprof_status status = CPPROF_NOMEM;
+
+    make_source(source, is_stuck, &text);
+    if (!text.failed && cpprof__source_url((char *)text.data, &options, &url) ==
+                            CPPROF__SOURCE_URL)
+        status = ask(&url, &r, &error);
+    else if (!text.failed)
+        cpprof__fail(&error, CPPROF_INVALID, 0, "\"%s\" is no URL", source);
+    text.n = 0;
+    if (status == CPPROF_OK) {
+        cpprof__buffer_append(&text, r.body, r.n);
+        keep_text(&text);
+        if (text.failed || fwrite(text.data, 1, text.n, stdout) != text.n ||
+            fflush(stdout))
+            status = cpprof__fail(&error, CPPROF_SYSTEM, errno,
+                                  "cannot write the dump");
+    }
+    cpprof__request_free(&r);
+    cpprof__url_free(&url);
+    cpprof__buffer_free(&text);
+    return status == CPPROF_OK ? CPPROF__EXIT_OK
+                               : cpprof__cli_fail("%s", error.text);
+}
+
+struct words {
+    const char *pids;
+    bool is_stuck;
+};
+
+const struct cpprof__flag cpprof__threads_flag_table[] = {
+    CPPROF__FLAG(STRING, "p", struct words, pids, "=PID", NULL,
+                 "of a process that runs already"),
+    CPPROF__FLAG(BOOL, "stuck", struct words, is_stuck, NULL, NULL,
+                 "only those that can never go on"),
+    {0},
+};
+
+int
+cpprof__cli_threads(int argc, char **argv)
+{
+    struct words w = {NULL, false};
+    struct cpprof__flags flags = {.table = cpprof__threads_flag_table,
+                                  .into = &w};
+    int n_used;
+
+    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
+        return CPPROF__EXIT_ERROR;
+    if (flags.help) {
+        puts("usage: cpprof threads [-stuck] -p PID\n"
+             "       cpprof threads [-stuck] URL\n");
+        cpprof__print_flags(cpprof__threads_flag_table, true);
+        return CPPROF__EXIT_OK;
+    }
+    if (argc - n_used != !w.pids)
+        return cpprof__cli_fail("threads takes -p PID or the URL of a server");
+    return w.pids ? cpprof__record_print_threads(w.pids, w.is_stuck)
+                  : print_served(argv[n_used], w.is_stuck);
 }
