@@ -301,5 +301,28 @@ check "leaks: what cannot be read back" one_line err \
     'cpprof: leaks: /dev/null is no file'
 run "$cpprof" leaks -h
 check "leaks -h: names every flag" \
-    same "$(grep -cE '^  -(reachable|min|ignore|n|o|heap) ' out)" 6
+    same "$(grep -cE '^  -(growth|times|every|reachable|min|ignore|n|o|heap) ' \
+    out)" 9
+
+# --- growth ------------------------------------------------------------------
+for n in 1 2 3 4; do
+    run "$cpprof" record -t heap -heap 1 -o "same$n.pb.gz" -- "$hoarder" \
+        keep=100
+    run "$cpprof" record -t heap -heap 1 -o "more$n.pb.gz" -- "$hoarder" \
+        keep=$((100 * n))
+done
+run "$cpprof" leaks -growth more?.pb.gz
+check "growth: four that rise are steady" same "$status" 1
+check "growth: the stack, its values and the confidence" \
+    grep -qE ' 95.8%  97.7 KB -> 390.6 KB  keep_blocks' out
+run "$cpprof" leaks -growth more[123].pb.gz
+check "growth: three are not enough" same "$status" 0
+check "growth: but are told" grep -qE ' 83.3% .*keep_blocks' out
+run "$cpprof" leaks -growth same?.pb.gz
+check "growth: what stays does not grow" same "$status" 0
+check "growth: and is not told" grep -q '^0 grow' out
+run "$cpprof" leaks -growth -min 1m more?.pb.gz
+check "growth: less than -min is nothing" same "$status" 0
+run "$cpprof" leaks -growth more2.pb.gz more1.pb.gz
+check "growth: the order is that of time" same "$status" 2
 finish

@@ -133,10 +133,10 @@ describe_address(const struct pprof_profile *profile,
              at->address - mapping->start + mapping->offset);
 }
 
-/* "make_node (tree.c:51)", or as much of it as is known. */
-static void
-describe(const struct pprof_profile *profile, const struct stack *stack,
-         char *text, size_t n_text)
+void
+cpprof__record_describe(const struct pprof_profile *profile,
+                        const uint32_t *locations, size_t n, char *text,
+                        size_t n_text)
 {
     const struct pprof_location *all = pprof_locations(profile), *at = NULL;
     const struct pprof_line *line;
@@ -146,11 +146,11 @@ describe(const struct pprof_profile *profile, const struct stack *stack,
 
     /* The first location, from the leaf, that says something about the program.
      */
-    for (i = 0; i < stack->n && !at; i++)
-        if (!is_system_code(profile, all[stack->locations[i]].mapping))
-            at = &all[stack->locations[i]];
-    if (!at && stack->n)
-        at = &all[stack->locations[0]];
+    for (i = 0; i < n && !at; i++)
+        if (!is_system_code(profile, all[locations[i]].mapping))
+            at = &all[locations[i]];
+    if (!at && n)
+        at = &all[locations[0]];
     if (!at || !at->n_lines) {
         describe_address(profile, at, text, n_text);
         return;
@@ -165,8 +165,8 @@ describe(const struct pprof_profile *profile, const struct stack *stack,
         snprintf(text, n_text, "%s", pprof_text(profile, function->name, NULL));
 }
 
-static void
-print_size(int64_t bytes, char *text, size_t n)
+void
+cpprof__record_size(int64_t bytes, char *text, size_t n)
 {
     if (bytes < 10 * 1024)
         snprintf(text, n, "%" PRId64 " bytes", bytes);
@@ -198,14 +198,15 @@ print_stacks(struct cpprof__record_options *options,
     }
     if (!n_told || list->is_silent)
         return;
-    print_size(options->leaked_bytes, size, sizeof size);
+    cpprof__record_size(options->leaked_bytes, size, sizeof size);
     cpprof__cli_warn("%s: %s%s in %" PRId64 " objects of %zu stack%s",
                      list->values->heading, list->is_estimate ? "about " : "",
                      size, options->leaked_objects, n_told,
                      n_told == 1 ? "" : "s");
     for (i = 0; i < n_told && i < (size_t)options->max_lines; i++) {
-        print_size(stacks[i].bytes, size, sizeof size);
-        describe(profile, &stacks[i], where, sizeof where);
+        cpprof__record_size(stacks[i].bytes, size, sizeof size);
+        cpprof__record_describe(profile, stacks[i].locations, stacks[i].n,
+                                where, sizeof where);
         cpprof__cli_warn("  %s in %" PRId64 " object%s: %s", size,
                          stacks[i].objects, stacks[i].objects == 1 ? "" : "s",
                          where);
@@ -323,7 +324,7 @@ print_reachable(int64_t bytes, int64_t objects, bool is_estimate)
 
     if (bytes <= 0 || objects <= 0)
         return;
-    print_size(bytes, size, sizeof size);
+    cpprof__record_size(bytes, size, sizeof size);
     cpprof__cli_warn("still reachable: %s%s in %" PRId64 " objects",
                      is_estimate ? "about " : "", size, objects);
 }

@@ -3,6 +3,7 @@
  * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration T] -- CMD ARGS
  * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-one] [-duration T] -p PID
  * cpprof leaks [-min BYTES] [-ignore RE] [-o FILE] -- CMD ARGS
+ * cpprof leaks -growth PROFILE... | URL
  *
  * record runs a command with libcpprof.so preloaded and writes where its CPU
  * time went, where it allocated memory, or both. The library keeps the samples
@@ -49,7 +50,7 @@
  * become one. */
 struct words {
     struct cpprof__record_options o;
-    const char *kinds, *rate, *depth, *duration, *symbolize, *min;
+    const char *kinds, *rate, *depth, *duration, *symbolize, *min, *every;
 };
 
 #define FLAG(of, word, member, value, can_be, help)                            \
@@ -133,12 +134,19 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
 const struct cpprof__flag cpprof__leaks_flag_table[] = {
     TEXT(
         "usage: cpprof leaks [flags] -- CMD ARGS\n"
+        "       cpprof leaks -growth [flags] PROFILE... or URL\n"
         "\n"
         "Runs CMD, writes what it allocated, and prints what of it was lost "
         "at\n"
         "the end, a line for each stack: no pointer led to it any more. FILE\n"
         "has what was in use, and FILE.lost what was lost. Processes that CMD\n"
         "starts have no part in the verdict.\n\n"),
+    FLAG(BOOL, "growth", o.is_growth, NULL, NULL,
+         "no CMD, but heap profiles of one program, in their order, or\n"
+         "a URL that is asked again: the stacks that hold more and\n"
+         "more, with the confidence that it is no accident"),
+    FLAG(INT, "times", o.n_times, " N", NULL, "of a URL: so many profiles (6)"),
+    FLAG(STRING, "every", every, " TIME", NULL, "so far apart (10s)"),
     FLAG(BOOL, "reachable", o.is_reachable_too, NULL, NULL,
          "what is still reachable counts as well: all in use"),
     FLAG(STRING, "min", min, " BYTES", NULL,
@@ -154,7 +162,8 @@ const struct cpprof__flag cpprof__leaks_flag_table[] = {
          "full, functions or none (full)"),
     TEXT("\nExit status: 0 nothing, 1 something was lost, 2 there is no\n"
          "verdict: CMD could not be run, failed, its memory could not be\n"
-         "searched, or the profile not written.\n"),
+         "searched, or the profile not written. Of -growth: 0 none grows\n"
+         "steadily, 1 some do, 2 something is wrong.\n"),
     {0},
 };
 
@@ -297,6 +306,7 @@ understand(struct words *w)
         !parse_number("-F", w->rate, RATE_MAX_HZ, "Hz", &o->rate_hz) ||
         !parse_number("-depth", w->depth, DEPTH_MAX, "frames", &o->max_depth) ||
         !parse_duration(w->duration, &o->duration_s) ||
+        !parse_duration(w->every, &o->every_s) ||
         !parse_word("-e", o->engine, engines, "auto, perf or timer", &number))
         return false;
     number = CPPROF_SYMBOLIZE_FULL;
@@ -487,12 +497,19 @@ cpprof__cli_leaks(int argc, char **argv)
                             .is_verdict = true,
                             .min_bytes = 1,
                             .max_lines = LINES_MAX,
+                            .n_times = 6,
+                            .every_s = 10,
                             .heap_rate = "1"}};
     struct result result;
+    size_t n = 0;
     int status = take_words(argc, argv, cpprof__leaks_flag_table, &w);
 
     if (status != GO_ON)
         return status;
+    while (w.o.command[n])
+        n++;
+    if (w.o.is_growth)
+        return cpprof__record_growth(&w.o, w.o.command, n);
     if (cpprof__is_data_file(*w.o.command))
         return cpprof__cli_fail("leaks: %s is a file, not a command to run; "
                                 "cpprof top shows a profile",

@@ -60,6 +60,9 @@ struct cpprof__record_options {
     bool is_reachable_too; /* leaks: and what is still reachable */
     int64_t leaked_bytes;  /* result: of the stacks that are told */
     int64_t leaked_objects;
+    bool is_growth;   /* leaks: of a series of profiles */
+    int n_times;      /* of one URL: so often, */
+    double every_s;   /* so far apart */
     bool is_searched; /* result: memory was, so what is told is lost */
     uint64_t n_lost;  /* result: samples that are missing */
 };
@@ -375,6 +378,15 @@ bool
 cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
                       bool is_estimate);
 
+/* "make_node (tree.c:51)", of a stack of locations, or as much of it as is
+ * known; and "10.5 KB". */
+void
+cpprof__record_describe(const struct pprof_profile *profile,
+                        const uint32_t *locations, size_t n, char *text,
+                        size_t n_text);
+void
+cpprof__record_size(int64_t bytes, char *text, size_t n);
+
 /* The same of a verdict, which looks at what the command itself has found that
  * no pointer leads to; its profile is written beside the one at path. */
 bool
@@ -387,5 +399,13 @@ void
 cpprof__record_lost_flags(const struct cpprof__record_options *options,
                           const struct cpprof__record_folder *folder,
                           struct cpprof__buffer *text);
+
+/* ----------------------------------------------------- growth.c ------- */
+
+/* Print which stacks hold more and more in the profiles of n sources, or of one
+ * that is asked again. Returns the exit status: 1 if one grows steadily. */
+int
+cpprof__record_growth(const struct cpprof__record_options *options,
+                      char **sources, size_t n);
 
 #endif
