@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a search for lost memory costs, beside LeakSanitizer: leaks.py BUILD.
+
+A heap of lists (leaks.c) in which every 1 000th block is lost. SIZES="100 1000"
+are MB; 4000 needs 9 GB of memory.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def compile_to(path, *flags):
+    return subprocess.run(["cc", "-O2", "-fno-builtin", *flags,
+                           HERE + "/leaks.c", "-o", path],
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def own_memory(pid):
+    """MB that a child of a process has for itself: as root only."""
+    try:
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            children = f.read().split()
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, task)) as f:
+                children += f.read().split()
+        kb = 0
+        for child in children:
+            with open("/proc/%s/comm" % child) as f:
+                if f.read() != "cpprof-leak\n":
+                    continue
+            with open("/proc/%s/smaps_rollup" % child) as f:
+                kb = max(kb, int(re.search(r"Private_Dirty: +(\d+)",
+                                           f.read())[1]))
+        return kb // 1024
+    except (OSError, TypeError):
+        return 0
+
+
+def ours(build, folder, program, words):
+    out = folder + "/leaks.pb.gz"
+    env = dict(os.environ, LD_PRELOAD=build + "/libcpprof.so",
+               CPPROF="heapleak=16k,symbolize=none,out=" + out)
+    memory = 0
+    if os.path.exists(out):
+        os.unlink(out)
+    running = subprocess.Popen([program, *words], env=env)
+    while running.poll() is None:
+        memory = max(memory, own_memory(running.pid))
+        time.sleep(0.02)
+    if not os.path.exists(out): # what takes 30 s at the end is given up
+        return 0, 0, memory, 0
+    text = subprocess.run([build + "/cpprof", "-comments", out], check=True,
+                          capture_output=True, text=True).stdout
+    raw = subprocess.run([build + "/cpprof", "-raw", out], check=True,
+                         capture_output=True, text=True).stdout
+    cpu = int(re.search(r"(\d+) ms of CPU", text)[1])
+    pause = re.search(r"stood still for ([\d.]+) ms", text)
+    lost = sum(int(m[1]) for m in
+               re.finditer(r"^ *\d+ +(\d+):", raw, re.MULTILINE))
+    return cpu / 2, float(pause[1]) if pause else 0, memory, lost / 1e6
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    sizes = os.environ.get("SIZES", "100 1000").split()
+    print("%-24s %10s %12s %10s %10s   %s" % (
+        "heap", "pause ms", "CPU s, each", "own MB", "lost MB",
+        "LeakSanitizer: stands still, CPU s"))
+    with tempfile.TemporaryDirectory() as folder:
+        plain, lsan = folder + "/plain", folder + "/lsan"
+        compile_to(plain)
+        has_lsan = compile_to(lsan, "-fsanitize=leak", "-DLSAN")
+        for size in sizes:
+            for bytes_, order in (("64", "seq"), ("64", "random"),
+                                  ("256", "seq")):
+                words = (size, bytes_, order)
+                cpu, pause, memory, lost = ours(build, folder, plain, words)
+                theirs = "not there"
+                if has_lsan:
+                    theirs = subprocess.run(
+                        [lsan, *words], capture_output=True, text=True,
+                        env=dict(os.environ, LSAN_OPTIONS="max_leaks=1")
+                    ).stdout.strip()
+                print("%-24s %10.1f %12.2f %10d %10.3f   %s" % (
+                    " ".join(words), pause, cpu / 1000, memory, lost,
+                    theirs.replace(" ", " s, ") + " s"),
+                    flush=True)
+
+
+main()
