@@ -706,7 +706,8 @@ def check_files():
 
 # ASan's malloc is its own, so there is no heap profile; and it does not know
 # that threads of a forked child have the stacks of its parent's threads.
-NOT_ASAN = [check_push, check_ingest, check_sums, check_files, check_fork]
+NOT_ASAN = [check_push, check_otlp, check_ingest, check_sums, check_files,
+            check_fork]
 
 
 def check_without_heap():
