@@ -582,6 +582,22 @@ resolve_after(struct question *q, uint64_t address)
     return name != NULL;
 }
 
+/* The symbol that covers address. One without a size, as those of crtstuff.c,
+ * does not where another function begins in between. */
+static const char *
+symbol_of(struct cpprof__module *module, uint64_t address)
+{
+    const struct cpprof__range *range =
+        cpprof__symbols_range(&module->symbols, address);
+    struct cpprof__piece piece;
+
+    if (range && !cpprof__symbols_has_end(range) &&
+        cpprof__frame_table_find(&module->frame_table, address, &piece) &&
+        piece.start > range->start)
+        return NULL;
+    return cpprof__symbols_find(&module->symbols, address);
+}
+
 static size_t
 resolve_address(struct question *q, uint64_t address)
 {
@@ -591,7 +607,7 @@ resolve_address(struct question *q, uint64_t address)
                                           .scopes = &module->scopes,
                                           .code = &module->code,
                                           .symbols = &module->symbols};
-    const char *symbol = cpprof__symbols_find(&module->symbols, address);
+    const char *symbol = symbol_of(module, address);
     size_t n = 0;
 
     if (!q->options->functions_only)

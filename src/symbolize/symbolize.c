@@ -272,6 +272,22 @@ is_news(const struct work *w, const struct pprof_location *l,
            strcmp(cpprof__strings_text(&p->strings, f->system_name), name) != 0;
 }
 
+/* Is the name that a location has by now a stand-in? Then its mapping lacks
+ * names, whatever others of its locations get. */
+static bool
+keeps_stand_in(const struct pprof_profile *p, const struct pprof_location *l)
+{
+    uint32_t function =
+        l->n_lines ? p->lines.at[l->first_line].function : PPROF_NONE;
+    uint32_t name;
+
+    if (function == PPROF_NONE)
+        return false;
+    name = p->functions.at[function].name;
+    return cpprof__is_stand_in(cpprof__strings_text(&p->strings, name),
+                               cpprof__strings_n(&p->strings, name));
+}
+
 static void
 name_location(struct work *w, struct pprof_location *l)
 {
@@ -292,6 +308,7 @@ name_location(struct work *w, struct pprof_location *l)
         add_line(w, &w->frames[i], &p->mappings.at[l->mapping]);
     if (n == 0 || w->maker.failed) {
         p->lines.n = first;
+        w->sources[l->mapping].has_stand_ins |= keeps_stand_in(p, l);
         return;
     }
     l->first_line = first;

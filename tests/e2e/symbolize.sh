@@ -312,6 +312,30 @@ check "another build is not compared by address" \
 check "but named with its build id" \
     grep -q "program+0x[0-9a-f]* of $(build_id full | cut -c1-8)\]" out
 
+# --- programs that have some of their symbols ----------------------------------
+
+cat >half.c <<'END'
+static volatile unsigned long n;
+#define LOUD __attribute__((noinline, noclone))
+LOUD void hidden(void) { for (int i = 0; i < 1000; i++) n += i; }
+LOUD void known(void) { for (int i = 0; i < 1000; i++) n += i * 2; hidden(); n++; }
+int main(void) { for (long i = 0; i < 100000; i++) known(); }
+END
+gcc -O1 -o half.full half.c $id && strip -N hidden -o half half.full
+"$cpprof" record -F 500 -o half.pb.gz -- ./half >/dev/null 2>&1
+start_of=$(nm half.full | awk '/ hidden$/ { sub(/^0*/, "", $1); print $1 }')
+top -nodefraction=0 half.pb.gz >out
+check "a symbol without a size ends where another function begins" \
+    grep -q "\[half+0x$start_of\]" out
+check "and names nothing of that" test "$(grep -c frame_dummy out)" = 0
+"$cpprof" -proto -symbolize=force -output=again.pb.gz half.pb.gz 2>/dev/null
+"$cpprof" -raw -symbolize=none again.pb.gz >out
+check "looked up again: the file says that names are missing" \
+    test "$(grep -c '/half .*\[FN\]' out)" = 0
+cp half.full half
+top -nodefraction=0 again.pb.gz >out
+check "and they come in with the binary" grep -q ' hidden$' out
+
 # --- files that are none -------------------------------------------------------
 
 for n in 1 2 3 4 5 6 7 8; do

@@ -11,9 +11,8 @@
  * builds of one file apart. */
 #define ID_DIGITS 8
 
-/* Is it "[IMAGE+0xADDRESS]"? */
-static bool
-is_stand_in(const char *name, size_t n)
+bool
+cpprof__is_stand_in(const char *name, size_t n)
 {
     const char *plus = n > 2 && name[0] == '[' ? strrchr(name, '+') : NULL;
     size_t n_digits;
@@ -60,7 +59,7 @@ part_line(struct cpprof__maker *m, struct pprof_line *line, const char *id)
     struct cpprof__buffer text = {0};
     uint32_t string, function;
 
-    if (!is_stand_in(name, n))
+    if (!cpprof__is_stand_in(name, n))
         return;
     cpprof__buffer_append(&text, name, n - 1);
     cpprof__buffer_printf(&text, " of %.*s]", ID_DIGITS, id);

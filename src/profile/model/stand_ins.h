@@ -9,6 +9,10 @@
 
 #include "profile/model/model.h"
 
+/* Is a name of n bytes, with a terminator, "[IMAGE+0xADDRESS]"? */
+bool
+cpprof__is_stand_in(const char *name, size_t n);
+
 /*
  * Keep the functions of different builds apart: where mappings of the same file
  * name have different build ids, their stand-ins become "[IMAGE+0xADDRESS of

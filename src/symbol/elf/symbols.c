@@ -281,6 +281,12 @@ cpprof__symbols_range(const struct cpprof__symbols *symbols, uint64_t address)
     return range && range->rank != BARE ? range : NULL;
 }
 
+bool
+cpprof__symbols_has_end(const struct cpprof__range *range)
+{
+    return range->rank == WITH_SIZE;
+}
+
 const char *
 cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address)
 {

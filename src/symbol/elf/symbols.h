@@ -53,6 +53,11 @@ bool
 cpprof__symbols_seal(struct cpprof__symbols *symbols,
                      const struct cpprof__ranges *code);
 
+/* Does the symbol say where its function ends? Else its range goes up to the
+ * next symbol. */
+bool
+cpprof__symbols_has_end(const struct cpprof__range *range);
+
 /*
  * The symbol that covers address, or NULL. Of several at one address one that
  * is not local and has fewer leading underscores goes first, and old versions
