@@ -186,6 +186,11 @@ for words in "lua5.4 a.lua" "python3.11 a.py"; do
     run "$command" top -lines scripts.pb.gz
     check "scripts: $words" grep -q "${words#* }" out
 done
+cp busy python3.99
+run "$command" record -scripts -o other.pb.gz -- ./python3.99
+check "scripts: a Python that is not known is named" \
+    grep -q '^cpprof: python3.99: there is no module ' err
+check "and recorded" test -s other.pb.gz
 if [ -n "${module:-}" ]; then
     run env PYTHONPATH="$(dirname "$(find "$tree" -name 'cpprof*.so' -type f \
         -path '*-packages*')")" python3.11 -c 'import cpprof; print(cpprof)'

@@ -404,6 +404,7 @@ run(struct cpprof__record_options *options)
     cpprof__record_take_signals();
     if (!cpprof__record_folder_make(&folder))
         return result;
+    cpprof__record_vm_check(options);
     start = time(NULL);
     result.exit_status = cpprof__record_child_start(options, &folder, &child);
     result.is_started = !result.exit_status;

@@ -218,6 +218,10 @@ cpprof__record_child_pass_on(const struct cpprof__record_child *child);
 
 /* --------------------------------------------------------- vm.c ------- */
 
+/* Warn if frames of scripts are wanted of an interpreter that there is no
+ * module for. */
+void
+cpprof__record_vm_check(const struct cpprof__record_options *options);
 /* Append the part of CPPROF about interpreted code, which begins with a comma.
  */
 void

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * -t vm: a process that has a known interpreter writes the profile of it by
- * itself, to the path that we pass (CPPROF=vm=).
+ * itself, to the path that we pass (CPPROF=vm=). And a warning where there is
+ * no module for an interpreter.
  */
 #include "cli/record/record.h"
 
 #include "cli/messages.h"
 
 #include <dirent.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,44 @@ path_of(const struct cpprof__record_options *options)
     }
     free(name);
     return path;
+}
+
+/* Beside the library, where it is installed or was built. */
+static bool
+has_python_module(const char *library, unsigned minor)
+{
+    static const char *const folders[] = {"cpprof/python", "bindings/python"};
+    char pattern[PATH_MAX + 64];
+    bool has = false;
+    size_t i;
+
+    for (i = 0; i < 2 && !has; i++) {
+        glob_t found;
+
+        snprintf(pattern, sizeof pattern, "%.*s/%s/cpprof.cpython-3%u-*",
+                 (int)(strrchr(library, '/') - library), library, folders[i],
+                 minor);
+        has = !glob(pattern, 0, NULL, &found);
+        if (has)
+            globfree(&found);
+    }
+    return has;
+}
+
+void
+cpprof__record_vm_check(const struct cpprof__record_options *options)
+{
+    char path[PATH_MAX], file[PATH_MAX], library[PATH_MAX];
+    unsigned minor;
+
+    if ((options->scripts || options->vm) && options->command &&
+        !cpprof__find_command(*options->command, path) &&
+        realpath(path, file) &&
+        sscanf(strrchr(file, '/'), "/python3.%u", &minor) == 1 &&
+        cpprof__record_library(library) && !has_python_module(library, minor))
+        cpprof__cli_warn("%s: there is no module of cpprof for this version: "
+                         "its scripts are not in the profile",
+                         strrchr(file, '/') + 1);
 }
 
 /* A comma ends a word of CPPROF, and a percent sign begins a placeholder: paths
