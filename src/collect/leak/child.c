@@ -8,6 +8,7 @@
 #include "collect/leak/child.h"
 
 #include "arch/clock.h"
+#include "arch/kernel.h"
 #include "collect/leak/glibc.h"
 #include "collect/leak/roots.h"
 

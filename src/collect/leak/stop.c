@@ -65,7 +65,7 @@ add_thread(struct cpprof__leak_shared *shared, int32_t tid, uintptr_t sp)
 static void
 add_self(struct cpprof__leak_shared *shared)
 {
-    uintptr_t tp = (uintptr_t)__builtin_thread_pointer();
+    uintptr_t tp = cpprof__thread_self();
 
     shared->n_threads = 0;
     add_thread(shared, (int32_t)syscall(SYS_gettid), tp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/runtime/loader.h"
 
+#include "arch/atomic.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/unwind.h"
@@ -48,10 +49,18 @@ cpprof__loader_refresh(void)
     cpprof__proc_note_modules();
 }
 
+/* By the process that did so first: a child that was made without a call of
+ * fork() knows nothing of the lock either. */
 void
 cpprof__loader_list(void)
 {
-    if (cpprof__module_needs_table())
+    static int32_t lister;
+    int32_t nobody = 0, me;
+
+    if (!cpprof__module_needs_table())
+        return;
+    me = (int32_t)getpid();
+    if (cas_acq_rel(&lister, &nobody, me) || nobody == me)
         cpprof__loader_refresh();
 }
 
