@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Asks for the loader's list of modules where that is allowed: loader.h tells
+ * why a fork waits for who asks, and who does not ask.
+ */
 #include "collect/runtime/loader.h"
 
 #include "arch/atomic.h"
