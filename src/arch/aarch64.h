@@ -186,6 +186,22 @@ cpprof__is_sigreturn(const uint8_t *code)
     return __builtin_memcmp(code, want, sizeof want) == 0;
 }
 
+#define CPPROF__SYSCALL_BYTES 4
+static inline bool
+cpprof__is_syscall(const uint8_t *code)
+{
+    static const uint8_t want[CPPROF__SYSCALL_BYTES] = {1, 0, 0, 0xd4};
+
+    return __builtin_memcmp(code, want, sizeof want) == 0;
+}
+
+static inline bool
+cpprof__came_by_fault(const void *ucontext)
+{
+    (void)ucontext;
+    return false;
+}
+
 /*
  * cpprof__call_under(scope, fn, arg), see collect/labels/labels_current.c:
  * calls fn(arg) in a frame that holds scope at CPPROF__CALL_UNDER_PLACE bytes

@@ -26,6 +26,9 @@
  *                                     CPPROF__CODE_ALIGN
  *   cpprof__ends_in_call(code)        8 bytes before a return address
  *   cpprof__is_sigreturn(code)
+ *   CPPROF__SYSCALL_BYTES             length of the system call instruction
+ *   cpprof__is_syscall(code)
+ *   cpprof__came_by_fault(ucontext)   from a page fault, where that can be told
  *   CPPROF__CALL_UNDER, _PLACE        a call whose frame has a personality
  *
  * All of them are async-signal-safe.

@@ -251,6 +251,21 @@ cpprof__is_sigreturn(const uint8_t *code)
     return __builtin_memcmp(code, want, sizeof want) == 0;
 }
 
+#define CPPROF__SYSCALL_BYTES 2
+static inline bool
+cpprof__is_syscall(const uint8_t *code)
+{
+    return code[0] == 0x0f && code[1] == 0x05;
+}
+
+/* A fault saves the flag RF as 1, an interrupt as 0, unless it comes within a
+ * repeated instruction. Intel SDM, volume 3, 17.3.1.1. */
+static inline bool
+cpprof__came_by_fault(const void *ucontext)
+{
+    return ((const ucontext_t *)ucontext)->uc_mcontext.gregs[REG_EFL] >> 16 & 1;
+}
+
 /*
  * cpprof__call_under(scope, fn, arg), see collect/labels/labels_current.c:
  * calls fn(arg) in a frame that holds scope so many bytes above its stack

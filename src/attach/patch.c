@@ -68,22 +68,13 @@
 #define PART_PROCESS  CPPROF__PATCH_PROCESS
 #define PART_UNLOAD   CPPROF__PATCH_PROCESS
 
-#define PART(group, name)  PART_##group,
-#define PART_OF_LIST(name) CPPROF__PATCH_PROCESS,
-#define TEXT(group, name)  #name "\0"
-#define TEXT_OF_LIST(name) #name "\0"
+#define PART(group, name) PART_##group,
+#define TEXT(group, name) #name "\0"
 
-static const uint8_t parts_of[] = {CPPROF__NAMES(PART)
-                                       CPPROF__NAMES_OF_LISTS(PART_OF_LIST)};
-static const char lists[] = CPPROF__NAMES_OF_LISTS(TEXT_OF_LIST);
-static const char names[] =
-    CPPROF__NAMES(TEXT) CPPROF__NAMES_OF_LISTS(TEXT_OF_LIST);
+static const uint8_t parts_of[] = {CPPROF__NAMES(PART)};
+static const char names[] = CPPROF__NAMES(TEXT);
 
-enum {
-    N_TARGETS = sizeof parts_of,
-    N_LISTS = N_TARGETS - CPPROF__N_NAMES,
-    N_SLOTS = 1024
-};
+enum { N_TARGETS = CPPROF__N_NAMES, N_SLOTS = 1024 };
 _Static_assert(N_TARGETS < 255, "numbers fit a byte of the index");
 
 /* Both have .address NULL where there is nothing to patch. */
@@ -140,15 +131,11 @@ static void
 find_theirs(void)
 {
     const struct link_map *own = cpprof__own_module();
-    struct cpprof__definition of_lists[N_LISTS];
     unsigned i;
 
-    cpprof__next_symbols(lists, of_lists, N_LISTS);
     memcpy(theirs, ours, sizeof theirs);
     for (i = 0; i < N_TARGETS; i++) {
-        theirs[i].address = i < CPPROF__N_NAMES
-                                ? underneath(i)
-                                : of_lists[i - CPPROF__N_NAMES].address;
+        theirs[i].address = underneath(i);
         /* What nobody defines is ours or a stand-in of ours. */
         if (theirs[i].address && is_in(own, theirs[i].address))
             theirs[i].address = NULL;

@@ -185,7 +185,7 @@ has_most_ticks(const struct profile *p)
     return ticks_each_second(p) >= 50;
 }
 
-/* Each holds the events, which then go on. */
+/* An exec that fails changes nothing. */
 static void
 test_failing_execs(void)
 {

@@ -7,9 +7,13 @@
 #include "session.h"
 #include "tap.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define N_HOGS 4
 
@@ -122,6 +126,100 @@ work_slices(double seconds)
         burn(1, 3 * unit);
         burn(2, 2 * unit);
     }
+}
+
+/* --- a system call, page faults, and code ----------------------------------
+ */
+
+#define N_BYTES (1 << 20)
+
+static char bytes[N_BYTES];
+static int zeros;
+
+__attribute__((noinline)) static void
+read_zeros(uint64_t n)
+{
+    if (pread(zeros, bytes, n, 0) < 0)
+        check(false, "pread");
+}
+
+__attribute__((noinline)) static void
+touch_pages(uint64_t n)
+{
+    char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                   -1, 0);
+
+    for (uint64_t i = 0; p != MAP_FAILED && i < n; i += 4096)
+        p[i] = 1;
+    if (p != MAP_FAILED)
+        munmap(p, n);
+    __asm__ volatile(""); /* no tail call, this function has the time */
+}
+
+static void (*const kernel_hogs[])(uint64_t) = {hog_one, read_zeros,
+                                                touch_pages};
+static const char *const kernel_names[] = {"hog_one", "read_zeros",
+                                           "touch_pages"};
+#define N_KERNEL_HOGS 3
+static uint64_t kernel_burnt_ns[N_KERNEL_HOGS];
+
+/* In slices of about 0.1 ms each. */
+static void
+work_in_kernel(double seconds)
+{
+    static const uint64_t sizes[N_KERNEL_HOGS] = {100000, N_BYTES, 50 * 4096};
+    uint64_t end = thread_cpu_ns() + (uint64_t)(seconds * 1e9);
+    unsigned i;
+
+    zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    memset(kernel_burnt_ns, 0, sizeof kernel_burnt_ns);
+    while (thread_cpu_ns() < end)
+        for (i = 0; i < N_KERNEL_HOGS; i++) {
+            uint64_t before = thread_cpu_ns();
+
+            kernel_hogs[i](sizes[i]);
+            kernel_burnt_ns[i] += thread_cpu_ns() - before;
+        }
+    close(zeros);
+}
+
+static double
+kernel_share(const struct profile *p, unsigned which, bool seen)
+{
+    double sum = 0;
+    unsigned i;
+
+    for (i = 0; i < N_KERNEL_HOGS; i++)
+        sum += (double)kernel_burnt_ns[i];
+    return seen ? 100.0 * (double)profile_cpu_in(p, kernel_names[which]) /
+                      (double)profile_cpu_ns(p)
+                : 100.0 * (double)kernel_burnt_ns[which] / sum;
+}
+
+/* At any rate CONFIG_HZ ticks a second say what is in the kernel. */
+static bool
+kernel_agrees(const struct profile *p)
+{
+    unsigned i;
+
+    for (i = 0; i < N_KERNEL_HOGS; i++)
+        if (fabs(kernel_share(p, i, true) - kernel_share(p, i, false)) > 4)
+            return false;
+    return true;
+}
+
+static void
+test_in_kernel(uint32_t rate_hz, const char *name)
+{
+    struct profile *p =
+        session_until(rate_hz, 2, 12, work_in_kernel, kernel_agrees);
+    unsigned i;
+
+    check(kernel_agrees(p), name);
+    for (i = 0; i < N_KERNEL_HOGS; i++)
+        note("%s: %.2f %% seen, %.2f %% burnt", kernel_names[i],
+             kernel_share(p, i, true), kernel_share(p, i, false));
+    profile_free(p);
 }
 
 /* --- four threads of unequal load ------------------------------------------
@@ -274,5 +372,8 @@ main(int argc, char **argv)
     test_sum(work_parallel, 0.5, "four threads: the sum is right");
     test_sum(work_short_lived, 0.75, "short-lived threads: the sum is right");
     test_rate_1000();
+    test_in_kernel(100,
+                   "time in the kernel is whose call it is, within 4 points");
+    test_in_kernel(1000, "the same at 1000 Hz");
     return check_done();
 }

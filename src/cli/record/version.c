@@ -205,13 +205,9 @@ say_engines(void)
 
         printf("  engine       %s: %s%s", e->name, is_open ? "yes" : "no, ",
                error.text);
-        if (e == &cpprof__engine_perf && is_open && cpprof__perf_is_user_only())
-            printf(", without time in the kernel");
         if (e == &cpprof__engine_perf && *paranoid)
             printf(" (perf_event_paranoid %s)", paranoid);
         putchar('\n');
-        if (is_open)
-            e->close();
     }
     outside = cpprof__events_probe(getpid(), 1);
     printf("  from outside %s%s\n", outside ? "no, perf_event_open: " : "yes",

@@ -197,12 +197,9 @@ cpprof__cpu_profile_engine(const struct cpprof__spool_head *head,
 {
     uint64_t delivered =
         n_samples ? head->rate_hz * head->n_records / n_samples : 0;
-    const char *kernel =
-        head->notes & CPPROF__SPOOL_KERNEL_LATE
-            ? ", time in the kernel shows where user code goes on"
-        : head->notes & CPPROF__SPOOL_NO_KERNEL
-            ? ", time in the kernel is missing"
-            : "";
+    const char *kernel = head->notes & CPPROF__SPOOL_NO_KERNEL
+                             ? ", time in the kernel is missing"
+                             : "";
     const char *outside =
         head->notes & CPPROF__SPOOL_OUTSIDE ? " from outside" : "";
 

@@ -53,8 +53,6 @@ fill_head(struct cpprof__session *s)
     head->rate_hz = s->options.rate_hz;
     head->period_ns = 1000000000u / s->options.rate_hz;
     snprintf(head->engine, sizeof head->engine, "%s", s->engine->name);
-    if (s->engine == &cpprof__engine_perf && cpprof__perf_is_user_only())
-        head->notes = CPPROF__SPOOL_KERNEL_LATE;
     head->start_ns =
         s->birth ? s->birth->real_ns : cpprof__clock_ns(CLOCK_REALTIME);
     head->last_mono_ns = cpprof__clock_ns(CLOCK_MONOTONIC);

@@ -79,12 +79,4 @@ cpprof__session_after_fork(void);
 void
 cpprof__session_in_child(void);
 
-/* exec: nothing of ours may be pending when the new image starts. True: events
- * of the session are held, which is said when it failed and the program goes on
- * after all. */
-bool
-cpprof__session_exec_begin(void);
-void
-cpprof__session_exec_failed(bool holds);
-
 #endif

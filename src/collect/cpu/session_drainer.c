@@ -25,11 +25,8 @@
  * often (down to the scan's pace) while none do, and at once when the ring is
  * half full. More often costs time, less often a larger ring. */
 #define DRAIN_NS_MIN 100000000u
-/* Threads nobody announced are found this late; a descriptor that the program
- * closed is missed sooner, as long as the threads are few. */
+/* Threads nobody announced are found this late. */
 #define SCAN_NS         1000000000u
-#define SCAN_NS_PERF    200000000u
-#define SCAN_FEW        256
 #define FULL_SCAN_EVERY 10
 /* Stop waits this long for handlers to leave. After that the memory is left to
  * the handler, which a debugger may hold. */
@@ -178,15 +175,6 @@ scan(const struct cpprof__session *s, uint32_t n_scans)
     cpprof__threads_scan(n_scans % FULL_SCAN_EVERY == 1);
 }
 
-static uint64_t
-scan_interval(const struct cpprof__session *s)
-{
-    return s->engine == &cpprof__engine_perf &&
-                   cpprof__threads_seen() <= SCAN_FEW
-               ? SCAN_NS_PERF
-               : SCAN_NS;
-}
-
 static bool
 drainer(void *arg)
 {
@@ -204,11 +192,10 @@ drainer(void *arg)
         if (s->engine == &cpprof__engine_perf)
             cpprof__threads_tend_events();
         wait_ns = drain(s) ? DRAIN_NS_MIN : wait_ns * 2;
-        if (wait_ns > scan_interval(s))
-            wait_ns = scan_interval(s);
+        if (wait_ns > SCAN_NS)
+            wait_ns = SCAN_NS;
         now = cpprof__clock_ns(CLOCK_MONOTONIC);
-        if (!s->sampling_ended &&
-            (!n_scans || now - scanned >= scan_interval(s))) {
+        if (!s->sampling_ended && (!n_scans || now - scanned >= SCAN_NS)) {
             scanned = now;
             scan(s, n_scans++);
         }

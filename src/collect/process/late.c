@@ -3,10 +3,9 @@
  * Starts the sampling of a process when it has lived for a moment (late.h).
  *
  * `state` says what becomes of it, and all changes are by compare-and-swap:
- * from WAITING the thread goes to STARTING and then to NOTHING; an exec goes to
- * HELD and, when it failed, back; the end of the process goes to NOTHING. The
- * word is also the futex that the thread sleeps on. A child of vfork shares it
- * with its parent; `pid` tells whose it is.
+ * from WAITING the thread goes to STARTING and then to NOTHING; the end of the
+ * process goes to NOTHING. The word is also the futex that the thread sleeps
+ * on. A child of vfork shares it with its parent; `pid` tells whose it is.
  */
 #include "collect/process/late.h"
 
@@ -28,7 +27,7 @@
 #define PATIENCE_NS CPPROF__NS_PER_S
 #define LOOK_NS     100000
 
-enum { NOTHING, WAITING, STARTING, HELD };
+enum { NOTHING, WAITING, STARTING };
 static uint32_t state;
 static int32_t pid;
 static struct cpprof__birth birth;
@@ -114,16 +113,16 @@ cpprof__late_begin(uint64_t ns, unsigned how_flags,
         store_release(&state, (uint32_t)NOTHING);
 }
 
-/* From WAITING to another state; where it is starting, that is waited for. */
+/* Where it is starting, that is waited for. */
 static void
-stop_waiting(uint32_t to)
+stop_waiting(void)
 {
     const struct timespec look = {0, LOOK_NS};
     uint64_t until = 0;
 
     if (load_acquire(&state) == NOTHING || pid != (int32_t)syscall(SYS_getpid))
         return;
-    if (change(WAITING, to))
+    if (change(WAITING, NOTHING))
         return;
     until = cpprof__now_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
     while (load_acquire(&state) == STARTING &&
@@ -141,7 +140,7 @@ cpprof__late_hurry(void)
         return;
     store_release(&is_in_haste, true);
     syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    while (load_acquire(&state) != NOTHING && load_acquire(&state) != HELD &&
+    while (load_acquire(&state) != NOTHING &&
            cpprof__now_ns(CLOCK_MONOTONIC) < until)
         syscall(SYS_nanosleep, &look, NULL);
 }
@@ -150,20 +149,7 @@ void
 cpprof__late_end(void)
 {
     if (!cpprof__own_thread_is_this())
-        stop_waiting(NOTHING);
-}
-
-void
-cpprof__late_hold(void)
-{
-    stop_waiting(HELD);
-}
-
-void
-cpprof__late_release(void)
-{
-    if (pid == (int32_t)syscall(SYS_getpid))
-        change(HELD, WAITING);
+        stop_waiting();
 }
 
 void

@@ -30,12 +30,6 @@ cpprof__late_hurry(void);
 void
 cpprof__late_end(void);
 
-/* Around an exec: nothing starts meanwhile. Safety: AS. */
-void
-cpprof__late_hold(void);
-void
-cpprof__late_release(void);
-
 /* In a child made by fork: nothing is to start. */
 void
 cpprof__late_in_child(void);

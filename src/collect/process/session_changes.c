@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a CPU session does when the process changes: modules are unloaded, it
- * forks, it execs.
+ * forks.
  */
 #include "collect/cpu/session.h"
 #include "collect/cpu/session_internal.h"
@@ -12,7 +12,6 @@
 #include "collect/runtime/loader.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/action.h"
-#include "collect/threads/events.h"
 #include "collect/threads/threads.h"
 
 #include <errno.h>
@@ -53,7 +52,7 @@ cpprof__session_after_unload(void)
     cpprof__own_lock_give(&current->lock);
 }
 
-/* ---- fork and exec ---------------------------------------------------- */
+/* ---- fork --------------------------------------------------------- */
 
 void
 cpprof__session_before_fork(void)
@@ -85,27 +84,4 @@ cpprof__session_in_child(void)
     cpprof__life_in_child(&cpprof__cpu_life);
     cpprof__captures_in_child();
     cpprof__loader_in_child();
-}
-
-bool
-cpprof__session_exec_begin(void)
-{
-    int saved_errno = errno;
-    bool holds;
-
-    cpprof__late_hold();
-    holds = cpprof__events_suspend();
-    errno = saved_errno;
-    return holds;
-}
-
-void
-cpprof__session_exec_failed(bool holds)
-{
-    int saved_errno = errno;
-
-    if (holds)
-        cpprof__events_resume();
-    cpprof__late_release();
-    errno = saved_errno;
 }

@@ -121,12 +121,6 @@
     X(PROCESS, pthread_create)                                                 \
     X(PROCESS, thrd_create)                                                    \
     X(PROCESS, fork)                                                           \
-    X(PROCESS, execve)                                                         \
-    X(PROCESS, execv)                                                          \
-    X(PROCESS, execvp)                                                         \
-    X(PROCESS, execvpe)                                                        \
-    X(PROCESS, execveat)                                                       \
-    X(PROCESS, fexecve)                                                        \
     X(PROCESS, _exit)                                                          \
     X(PROCESS, _Exit)                                                          \
     X(UNLOAD, dlclose)                                                         \
@@ -149,9 +143,6 @@
     X(PROCESS, unshare)                                                        \
     X(PROCESS, close_range)                                                    \
     X(PROCESS, setns)
-
-/* Taken over by means of those above: their arguments are gathered first. */
-#define CPPROF__NAMES_OF_LISTS(X) X(execl) X(execlp) X(execle)
 
 /* Not taken over, but called underneath instead of those above: others may
  * have taken them over, too, and know of both or of none. */

@@ -32,10 +32,8 @@ enum cpprof__spool_state {
 
 /* What a profile says of its engine: bits of notes. */
 enum cpprof__spool_note {
-    CPPROF__SPOOL_KERNEL_LATE = 1, /* time in the kernel shows as user time
-                                    * after it */
-    CPPROF__SPOOL_NO_KERNEL = 2,   /* it is not there at all */
-    CPPROF__SPOOL_OUTSIDE = 4,     /* stacks were copied by the recorder */
+    CPPROF__SPOOL_NO_KERNEL = 1, /* time in the kernel is not there */
+    CPPROF__SPOOL_OUTSIDE = 2,   /* stacks were copied by the recorder */
 };
 
 struct cpprof__spool_head {

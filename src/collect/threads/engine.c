@@ -12,7 +12,7 @@ cpprof__engine_choose(enum cpprof_engine wanted, uint32_t rate_hz,
     enum cpprof_status status;
 
     switch (wanted) {
-    case CPPROF_ENGINE_AUTO: /* at any rate: perf events cut sleeps short */
+    case CPPROF_ENGINE_AUTO: /* at any rate */
     case CPPROF_ENGINE_TIMER:
         one = &cpprof__engine_timer;
         break;

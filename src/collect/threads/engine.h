@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engines that make ticks; see docs/cpu.md. An engine arms one thread at a
- * time; any thread of the process may arm any other.
+ * The engines that make ticks; see docs/cpu.md. Each thread has a timer, and
+ * with the engine of perf events an event, too.
  */
 #ifndef COLLECT_ENGINE_H
 #define COLLECT_ENGINE_H
@@ -15,19 +15,17 @@ struct cpprof__engine {
 
     /* Can it be used here, at that rate? Sets up what is shared. */
     enum cpprof_status (*open)(uint64_t period_ns, struct cpprof_error *error);
-    /* Tick t from now on; 0 or an errno. t->tid, phase_ns and base_ns are
-     * set. */
-    int (*arm)(struct cpprof__thread *t, uint64_t period_ns);
-    /* Is t still armed? A program may close descriptors that are not its
-     * own. */
-    bool (*is_armed)(const struct cpprof__thread *t);
-    /* No more ticks for t, and everything it held is given back. */
-    void (*disarm)(struct cpprof__thread *t);
-    void (*close)(void);
 };
 
 extern const struct cpprof__engine cpprof__engine_timer;
 extern const struct cpprof__engine cpprof__engine_perf;
+
+/* Tick t from now on; its tid, phase_ns and base_ns are set. Any thread may do
+ * that for any other. */
+void
+cpprof__timer_arm(struct cpprof__thread *t, uint64_t period_ns);
+void
+cpprof__timer_disarm(struct cpprof__thread *t);
 
 /* A timer of the kernel on that clock, whose signal brings value to the thread;
  * first at a reading of the clock. 0 or an errno. Safety: AS. */
@@ -46,7 +44,7 @@ cpprof__timers_in_child(void);
 
 /*
  * The engine for a request, opened. Automatic: the timer. Perf events are only
- * for who asks for them, because their signals may cut a sleep short.
+ * for who asks for them: an interrupt for each sample.
  */
 enum cpprof_status
 cpprof__engine_choose(enum cpprof_engine wanted, uint32_t rate_hz,
@@ -73,47 +71,21 @@ cpprof__perf_own(void);
 bool
 cpprof__perf_is_owner(void);
 
-/* A slot's event, if it has one, ticks no more until it is tended. By the
- * owner. */
-void
-cpprof__perf_hold(struct cpprof__thread *t);
-
-/* From here on until it is allowed no event gets credit. False: the caller is
- * in a process that has no events, as a child made by vfork(). Safety: AS. */
-bool
-cpprof__perf_forbid(void);
-void
-cpprof__perf_allow(void);
-bool
-cpprof__perf_is_forbidden(void);
-
-/* While it is forbidden: no event of that thread ticks, nor will. Safety: AS.
- */
-bool
-cpprof__perf_is_still(int32_t tid);
-
-/* If not: is that because the owner is at work? Else the thread can wait for
- * it by using CPU time, this much at most if no tick is late. */
-bool
-cpprof__perf_is_granting(void);
-uint64_t
-cpprof__perf_credit_ns(uint64_t period_ns);
-
 void
 cpprof__perf_in_child(void);
 
-/* Do for a slot's event what is to be done: open, close, let go on; while it is
- * forbidden, hold. A thread that cannot have one keeps its timer. By the owner.
- */
+/* Do for a slot's event what is to be done: open, close, let go on. By the
+ * owner. */
 void
 cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns);
+
+/* No more ticks of its event. By another thread than the owner: the owner
+ * closes it. */
+void
+cpprof__perf_disarm(struct cpprof__thread *t);
 
 /* The same for a thread that used CPU time without a tick. */
 void
 cpprof__perf_push(struct cpprof__thread *t, uint64_t period_ns);
-
-/* Does perf skip the time in the kernel (perf_event_paranoid 2)? */
-bool
-cpprof__perf_is_user_only(void);
 
 #endif

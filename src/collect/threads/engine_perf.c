@@ -4,17 +4,17 @@
  * own, exact at any rate, delivered as a signal by the descriptor (F_SETSIG,
  * F_SETOWN_EX) without a buffer. Containers refuse it.
  *
+ * Events tick in user mode only, so the thread takes a signal before its next
+ * instruction. One that came in a system call would cut its sleep short, and
+ * in an exec it would end the new image. For the time in the kernel the thread
+ * has a timer, too (signal/sample/handler.c). A kernel that sends signals of
+ * events by a thread (PREEMPT_RT) may be late, so there they are refused.
+ *
  * Descriptors are in the table of the drainer, which alone opens and changes
  * events; what it forgets is closed with its table. No handler can let an event
  * go on, so each has a credit of signals, which the drainer renews: the handler
  * wakes it when half is used. Without credit an event stops, and the next tick
  * counts what was missed. So there is a bound to what is in the queue.
- *
- * A thread that execs needs an end of its own event alone. It forbids all
- * credit first; then either the drainer stops the event, or the thread uses up
- * what credit it has. So an exec depends on no other thread, but for one that
- * was let go on at this moment. Whoever forbids does so before it looks at
- * is_granting, and the drainer sets that before it looks whether it may.
  *
  * Source: perf_event_open(2), fcntl(2).
  */
@@ -32,6 +32,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* No event is asked to fire sooner than this: its interrupt costs tens of
@@ -48,25 +49,14 @@
 #define CREDIT_MIN 2u
 #define CREDIT_MAX 512u
 
-static bool user_only;
 static bool is_refused;
 
 /* Of the drainer. */
 static int32_t owner; /* its tid; 0: no thread may open events */
-static int32_t owner_pid;
 static uint32_t n_events;
-static bool is_granting;
-
-static uint32_t n_forbidden; /* execs for which no event gets credit */
-
-bool
-cpprof__perf_is_user_only(void)
-{
-    return user_only;
-}
 
 static int
-open_event(int32_t tid, uint64_t period_ns, bool exclude_kernel)
+open_event(int32_t tid, uint64_t period_ns)
 {
     struct perf_event_attr attr;
 
@@ -76,7 +66,7 @@ open_event(int32_t tid, uint64_t period_ns, bool exclude_kernel)
     attr.config = PERF_COUNT_SW_CPU_CLOCK;
     attr.sample_period = period_ns;
     attr.disabled = 1;
-    attr.exclude_kernel = exclude_kernel;
+    attr.exclude_kernel = 1;
     attr.exclude_hv = 1;
     attr.wakeup_events = 1;
     return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1,
@@ -98,21 +88,21 @@ has_queue(void)
            !getrlimit(RLIMIT_SIGPENDING, &limit) && limit.rlim_cur > QUEUE_MIN;
 }
 
-/* Time in the kernel is sampled where that is allowed. */
 static enum cpprof_status
 perf_open(uint64_t period_ns, struct cpprof_error *error)
 {
+    struct utsname system;
     int fd;
 
+    if (!uname(&system) && strstr(system.version, "PREEMPT_RT"))
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "signals of perf events come late (PREEMPT_RT)");
     store_release(&is_refused,
                   cpprof__proc_signals_queued() > CPPROF__PERF_QUEUED_MAX);
     if (!has_queue())
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "too few signals can be queued (ulimit -i)");
-    fd = open_event(0, period_ns, false);
-    user_only = fd < 0;
-    if (fd < 0)
-        fd = open_event(0, period_ns, true);
+    fd = open_event(0, period_ns);
     if (fd < 0)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, errno,
                             "perf_event_open: %s", strerror(errno));
@@ -134,7 +124,6 @@ cpprof__perf_own(void)
     bool has_table = cpprof__own_thread_has_table();
 
     n_events = 0;
-    store_relaxed(&owner_pid, (int32_t)getpid());
     store_relaxed(&owner, has_table ? (int32_t)syscall(SYS_gettid) : 0);
 }
 
@@ -159,16 +148,14 @@ has_room(uint64_t period_ns)
                limit.rlim_cur / 4;
 }
 
-static int
-deliver_to(int fd, const struct cpprof__thread *t)
+static bool
+delivers_to(int fd, const struct cpprof__thread *t)
 {
     struct f_owner_ex owner_of_fd = {F_OWNER_TID, t->tid};
 
-    if (fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) ||
-        fcntl(fd, F_SETSIG, CPPROF__SIGNAL) ||
-        fcntl(fd, F_SETOWN_EX, &owner_of_fd))
-        return errno;
-    return 0;
+    return !fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) &&
+           !fcntl(fd, F_SETSIG, CPPROF__SIGNAL) &&
+           !fcntl(fd, F_SETOWN_EX, &owner_of_fd);
 }
 
 static void
@@ -176,56 +163,41 @@ grant(struct cpprof__thread *t, uint32_t n)
 {
     uint32_t granted = load_relaxed(&t->perf_granted);
 
-    __atomic_store_n(&is_granting, true, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&n_forbidden, __ATOMIC_SEQ_CST) &&
-        !ioctl(t->perf_fd, PERF_EVENT_IOC_REFRESH, n)) {
-        store_relaxed(&t->perf_granted, granted + n);
-        store_relaxed(&t->perf_wakes_at, granted + n - n / 2);
-        store_relaxed(&t->perf_is_held, false);
-    }
-    store_release(&is_granting, false);
+    if (ioctl(t->perf_fd, PERF_EVENT_IOC_REFRESH, n))
+        return;
+    store_relaxed(&t->perf_granted, granted + n);
+    store_relaxed(&t->perf_wakes_at, granted + n - n / 2);
 }
 
 /* An event that does not run yet, whose first tick is the thread's next. */
-static int
+static void
 perf_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
     uint64_t used = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     uint64_t due = cpprof__ticks_due(t, used, period_ns);
     uint64_t next = t->base_ns + t->phase_ns + due * period_ns;
-    int failed, fd;
+    int fd;
 
     if (!cpprof__perf_is_owner() || !has_room(period_ns))
-        return EAGAIN;
+        return;
     next = next > used + PERIOD_NS_MIN ? next - used : PERIOD_NS_MIN;
-    fd = open_event(t->tid, next, user_only);
+    fd = open_event(t->tid, next);
     if (fd < 0)
-        return errno;
-    failed = deliver_to(fd, t);
-    if (failed) {
+        return;
+    if (!delivers_to(fd, t)) {
         close(fd);
-        return failed;
+        return;
     }
     n_events++;
     store_relaxed(&t->perf_granted, 0u);
     store_relaxed(&t->perf_signals, 0u);
     t->perf_is_over = false;
-    store_relaxed(&t->perf_is_held, false);
-    store_relaxed(&t->perf_tid, t->tid);
     store_relaxed(&cpprof__sampler.uses_perf, true);
     store_release(&t->perf_fd, fd);
-    return 0;
 }
 
-static bool
-perf_is_armed(const struct cpprof__thread *t)
-{
-    return t->perf_fd >= 0 && !t->perf_is_over;
-}
-
-/* By another thread than the owner: the owner closes it. */
-static void
-perf_disarm(struct cpprof__thread *t)
+void
+cpprof__perf_disarm(struct cpprof__thread *t)
 {
     if (t->perf_fd < 0)
         return;
@@ -245,7 +217,7 @@ renew_credit(struct cpprof__thread *t, uint64_t period_ns)
     uint32_t credit = credit_of(period_ns);
     uint32_t n = load_relaxed(&t->perf_signals);
 
-    if (!t->perf_granted || t->perf_is_held) {
+    if (!t->perf_granted) {
         grant(t, 1);
         return;
     }
@@ -256,89 +228,20 @@ renew_credit(struct cpprof__thread *t, uint64_t period_ns)
 }
 
 void
-cpprof__perf_hold(struct cpprof__thread *t)
-{
-    if (t->perf_fd >= 0 && !t->perf_is_held &&
-        !ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0))
-        store_release(&t->perf_is_held, true);
-}
-
-bool
-cpprof__perf_is_forbidden(void)
-{
-    return load_acquire(&n_forbidden);
-}
-
-bool
-cpprof__perf_forbid(void)
-{
-    if (load_relaxed(&owner_pid) != (int32_t)syscall(SYS_getpid))
-        return false;
-    __atomic_add_fetch(&n_forbidden, 1, __ATOMIC_SEQ_CST);
-    return true;
-}
-
-void
-cpprof__perf_allow(void)
-{
-    __atomic_sub_fetch(&n_forbidden, 1, __ATOMIC_SEQ_CST);
-}
-
-void
 cpprof__perf_in_child(void)
 {
-    n_forbidden = 0;
-    is_granting = false;
-    owner = owner_pid = 0;
-}
-
-bool
-cpprof__perf_is_granting(void)
-{
-    return __atomic_load_n(&is_granting, __ATOMIC_SEQ_CST);
-}
-
-bool
-cpprof__perf_is_still(int32_t tid)
-{
-    const struct cpprof__thread *t;
-    uint32_t i;
-
-    if (cpprof__perf_is_granting())
-        return false;
-    if (!load_relaxed(&cpprof__sampler.uses_perf))
-        return true;
-    for (i = 0; (t = cpprof__thread_at(i)); i++)
-        if (load_acquire(&t->perf_fd) >= 0 &&
-            load_relaxed(&t->perf_tid) == tid &&
-            !load_acquire(&t->perf_is_held) &&
-            load_relaxed(&t->perf_signals) != load_relaxed(&t->perf_granted))
-            return false;
-    return true;
-}
-
-uint64_t
-cpprof__perf_credit_ns(uint64_t period_ns)
-{
-    return credit_of(period_ns) * period_ns;
+    owner = 0;
 }
 
 void
 cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns)
 {
-    bool holds = cpprof__perf_is_forbidden();
-
     if (t->perf_fd >= 0 && (t->perf_is_over || load_acquire(&is_refused)))
-        perf_disarm(t);
-    if (t->perf_fd < 0 && t->tid > 0 && !holds && !perf_arm(t, period_ns))
-        cpprof__engine_timer.disarm(t);
-    if (t->perf_fd < 0)
-        return;
-    if (holds) {
-        cpprof__perf_hold(t);
-        return;
-    }
-    renew_credit(t, period_ns);
+        cpprof__perf_disarm(t);
+    if (t->perf_fd < 0 && t->tid > 0)
+        perf_arm(t, period_ns);
+    if (t->perf_fd >= 0)
+        renew_credit(t, period_ns);
 }
 
 /* One that was stopped by its last signal while it was let go on. */
@@ -347,15 +250,9 @@ cpprof__perf_push(struct cpprof__thread *t, uint64_t period_ns)
 {
     uint32_t left = t->perf_granted - load_relaxed(&t->perf_signals);
 
-    if (cpprof__perf_is_owner() && perf_is_armed(t) && !t->perf_is_held &&
+    if (cpprof__perf_is_owner() && t->perf_fd >= 0 && !t->perf_is_over &&
         t->perf_granted > 1 && left < credit_of(period_ns))
         grant(t, 1);
 }
 
-static void
-perf_close(void)
-{
-}
-
-const struct cpprof__engine cpprof__engine_perf = {
-    "perf", perf_open, perf_arm, perf_is_armed, perf_disarm, perf_close};
+const struct cpprof__engine cpprof__engine_perf = {"perf", perf_open};

@@ -103,41 +103,31 @@ cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
 
 /* The next tick is set as a reading of the thread's clock. One that is past
  * already would be a signal at once, even to a thread that sleeps. So the next
- * one counts what was missed: the time before a thread was found, or since it
- * lost its perf event. */
-static int
-timer_arm(struct cpprof__thread *t, uint64_t period_ns)
+ * one counts what was missed: the time before a thread was found. */
+void
+cpprof__timer_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
     uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     uint64_t due = cpprof__ticks_due(t, now + AHEAD_NS, period_ns);
     uint64_t had = load_relaxed(&t->delivered), at_ns;
-    int failed;
 
     if (cpprof__timers_are_many(1) || cpprof__cpu_timers_are_fatal())
-        return EAGAIN;
+        return;
     if (due > had)
         store_release(&t->missed, due - had);
     else
         due = had;
     at_ns = t->base_ns + t->phase_ns + due * period_ns;
 
-    if (create(t->tid, cpprof__timer_value(t), &t->timer_id))
-        return errno;
-    failed = set(t->timer_id, at_ns, period_ns);
-    store_release(&t->has_timer, !failed);
-    if (!failed)
-        add_relaxed(&n_timers, 1u);
-    return failed;
+    if (create(t->tid, cpprof__timer_value(t), &t->timer_id) ||
+        set(t->timer_id, at_ns, period_ns))
+        return;
+    store_release(&t->has_timer, true);
+    add_relaxed(&n_timers, 1u);
 }
 
-static bool
-timer_is_armed(const struct cpprof__thread *t)
-{
-    return t->has_timer;
-}
-
-static void
-timer_disarm(struct cpprof__thread *t)
+void
+cpprof__timer_disarm(struct cpprof__thread *t)
 {
     if (t->has_timer) {
         syscall(SYS_timer_delete, t->timer_id);
@@ -146,10 +136,4 @@ timer_disarm(struct cpprof__thread *t)
     t->has_timer = false;
 }
 
-static void
-timer_close(void)
-{
-}
-
-const struct cpprof__engine cpprof__engine_timer = {
-    "timer", timer_open, timer_arm, timer_is_armed, timer_disarm, timer_close};
+const struct cpprof__engine cpprof__engine_timer = {"timer", timer_open};

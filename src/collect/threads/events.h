@@ -9,18 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Around an exec by the calling thread: its perf event is off, because the
- * signal would meet the new image without a handler; POSIX timers and what they
- * sent are taken away by the kernel. Waits for the drainer or, if that does not
- * come, for the end of what the event may send. False: there are no events, and
- * nothing is to be resumed. Safety: AS.
- */
-bool
-cpprof__events_suspend(void);
-void
-cpprof__events_resume(void);
-
 /* Wait until the drainer has tended all events once more, a second at most. */
 void
 cpprof__events_ask(void);
@@ -30,11 +18,6 @@ uint32_t
 cpprof__events_asked(void);
 void
 cpprof__events_tell_tended(uint32_t asked);
-
-/* By the drainer, while it waits for something: an exec does not. The lock of
- * threads is not needed for that. */
-void
-cpprof__events_hold(void);
 
 void
 cpprof__events_in_child(void);

@@ -48,9 +48,6 @@
 /* Tunable: slots that a scan looks at while others wait. */
 #define LOOKS_AT_ONCE 64
 
-/* Tunable: how often the drainer looks whether the lock is free. */
-#define LOCK_LOOK_NS 200000
-
 /* A slot that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
 
@@ -70,23 +67,6 @@ static uint64_t phase_state;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool has_exit_key;
-
-/* Who has the lock may be interrupted by a handler that execs, and waits for
- * the drainer there. */
-static void
-take_lock(void)
-{
-    const struct timespec pause = {0, LOCK_LOOK_NS};
-
-    if (!cpprof__perf_is_owner()) {
-        pthread_mutex_lock(&lock);
-        return;
-    }
-    while (pthread_mutex_trylock(&lock)) {
-        cpprof__events_hold();
-        syscall(SYS_nanosleep, &pause, NULL);
-    }
-}
 
 /*
  * The CPU time until a thread's first tick: uniform over the period, and taken
@@ -190,13 +170,13 @@ begin_clock(struct cpprof__thread *t)
     store_release(&t->generation, plan.generation);
 }
 
-/* Perf events take the place of timers when the drainer comes. */
+/* Perf events are added when the drainer comes. */
 static void
 arm(struct cpprof__thread *t)
 {
     struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
 
-    cpprof__engine_timer.arm(t, plan.period_ns);
+    cpprof__timer_arm(t, plan.period_ns);
     if (plan.engine == &cpprof__engine_perf && ring)
         cpprof__ring_wake(ring);
 }
@@ -204,8 +184,8 @@ arm(struct cpprof__thread *t)
 static void
 disarm(struct cpprof__thread *t)
 {
-    cpprof__engine_timer.disarm(t);
-    cpprof__engine_perf.disarm(t);
+    cpprof__timer_disarm(t);
+    cpprof__perf_disarm(t);
 }
 
 /* It is armed by arm_adopted(). */
@@ -230,7 +210,7 @@ for_each_thread(void (*act)(struct cpprof__thread *t))
     uint32_t i = 0, n;
 
     do {
-        take_lock();
+        pthread_mutex_lock(&lock);
         for (n = 0; n < LOOKS_AT_ONCE && (t = cpprof__thread_at(i)); i++, n++)
             if (plan.engine && t->tid > 0)
                 act(t);
@@ -357,11 +337,8 @@ look_after(struct cpprof__thread *t)
 {
     uint64_t delivered;
 
-    if (plan.engine == &cpprof__engine_perf && !t->has_timer &&
-        !cpprof__engine_perf.is_armed(t))
-        cpprof__engine_timer.arm(t, plan.period_ns);
     if (t->has_timer && cpprof__timers_are_many(0)) /* the limit is lower now */
-        cpprof__engine_timer.disarm(t);
+        cpprof__timer_disarm(t);
     delivered = load_relaxed(&t->delivered);
     if (delivered == t->seen_delivered)
         charge_missing(t, false);
@@ -374,11 +351,11 @@ learn_stacks(void)
     struct cpprof__stacks_wanted wanted;
     struct cpprof__buffer maps = {0};
 
-    take_lock();
+    pthread_mutex_lock(&lock);
     cpprof__stacks_find(&wanted);
     pthread_mutex_unlock(&lock);
     if (cpprof__stacks_read(&wanted, &maps)) {
-        take_lock();
+        pthread_mutex_lock(&lock);
         cpprof__stacks_learn(&wanted, &maps);
         pthread_mutex_unlock(&lock);
     }
@@ -403,22 +380,12 @@ cpprof__threads_begin_events(void)
     struct cpprof__thread *t;
     uint32_t i;
 
-    take_lock();
+    pthread_mutex_lock(&lock);
     cpprof__perf_own();
     for (i = 0; (t = cpprof__thread_at(i)); i++)
         if (t->perf_fd >= 0) /* a page that is written to is copied */
             store_relaxed(&t->perf_fd, -1);
     pthread_mutex_unlock(&lock);
-}
-
-static void
-tend(struct cpprof__thread *t)
-{
-    bool had_event = t->perf_fd >= 0;
-
-    cpprof__perf_tend(t, plan.period_ns);
-    if (had_event && t->perf_fd < 0 && t->tid > 0 && !t->has_timer)
-        cpprof__engine_timer.arm(t, plan.period_ns);
 }
 
 void
@@ -428,11 +395,11 @@ cpprof__threads_tend_events(void)
     struct cpprof__thread *t = NULL;
 
     do {
-        take_lock();
+        pthread_mutex_lock(&lock);
         for (end = i + LOOKS_AT_ONCE; i < end && (t = cpprof__thread_at(i));
              i++)
             if (plan.engine == &cpprof__engine_perf)
-                tend(t);
+                cpprof__perf_tend(t, plan.period_ns);
         pthread_mutex_unlock(&lock);
     } while (t);
     cpprof__events_tell_tended(n);
@@ -450,7 +417,7 @@ cpprof__threads_scan(bool full)
     if (full || cpprof__proc_n_threads() !=
                     load_relaxed(&n_armed) + cpprof__own_threads())
         tids = cpprof__tasks(NULL, 0, &n);
-    take_lock();
+    pthread_mutex_lock(&lock);
     if (plan.engine && tids)
         reconcile(tids, n);
     pthread_mutex_unlock(&lock);
@@ -471,7 +438,7 @@ cpprof__threads_armed(void)
 {
     uint32_t n;
 
-    take_lock();
+    pthread_mutex_lock(&lock);
     n = load_relaxed(&n_armed);
     pthread_mutex_unlock(&lock);
     return n;
@@ -496,14 +463,14 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
     int32_t *tids;
     size_t n = 0;
 
-    take_lock();
+    pthread_mutex_lock(&lock);
     plan = *new_plan;
     store_relaxed(&n_seen, 0u);
     store_relaxed(&n_armed, 0u);
     has_begun = false;
     pthread_mutex_unlock(&lock);
     tids = cpprof__tasks(NULL, 0, &n);
-    take_lock();
+    pthread_mutex_lock(&lock);
     reconcile(tids, n);
     if (!tids)
         adopt_known();
@@ -521,15 +488,13 @@ cpprof__threads_end(void)
     struct cpprof__thread *t;
     uint32_t i;
 
-    take_lock();
+    pthread_mutex_lock(&lock);
     for (i = 0; plan.engine && (t = cpprof__thread_at(i)); i++) {
         if (t->tid <= 0)
             continue;
         charge_missing(t, true);
         drop(t);
     }
-    if (plan.engine)
-        plan.engine->close();
     plan.engine = NULL;
     pthread_mutex_unlock(&lock);
 }
@@ -582,7 +547,7 @@ at_thread_exit(void *value)
     (void)value;
     cpprof__waits_thread_ended();
     cpprof__thread_creation_ended();
-    take_lock();
+    pthread_mutex_lock(&lock);
     t = own_slot();
     if (t) {
         t->start = cpprof__self.start;
@@ -611,7 +576,7 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
 {
     struct cpprof__thread *t = NULL;
 
-    take_lock();
+    pthread_mutex_lock(&lock);
     if (plan.engine)
         t = take_slot(TID_ANNOUNCED);
     if (t) {
@@ -629,7 +594,7 @@ cpprof__thread_cancel(struct cpprof__thread *t)
 {
     const void *labels = t->start_labels;
 
-    take_lock();
+    pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED)
         give_slot(t);
     pthread_mutex_unlock(&lock);
@@ -655,7 +620,7 @@ cpprof__thread_started(struct cpprof__thread *t)
 
     cpprof__stack_of_new_thread(t, t->stack_bytes);
     cpprof__thread_creation(t->start, t->start_labels);
-    take_lock();
+    pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED && plan.engine &&
         t->session == plan.generation) {
         /* A scan may have found the thread before the thread could claim its

@@ -98,19 +98,48 @@ use_perf_credit(struct cpprof__ring *ring, struct cpprof__thread *t,
         cpprof__ring_wake(ring);
 }
 
+/* Was the thread in the kernel? A system call that begins again is told by the
+ * instruction that is next. */
+static bool
+was_in_kernel(struct cpprof__thread *t, const void *context)
+{
+    const uint8_t *code = (const uint8_t *)t->view.window;
+    struct cpprof__regs regs;
+
+    if (cpprof__came_by_fault(context))
+        return true;
+    cpprof__regs_from_ucontext(&regs, context);
+    t->view.lo = t->view.hi = 0;
+    return cpprof__stack_fetch(&t->view, regs.pc - CPPROF__SYSCALL_BYTES,
+                               2 * CPPROF__SYSCALL_BYTES) &&
+           (cpprof__is_syscall(code) ||
+            cpprof__is_syscall(code + CPPROF__SYSCALL_BYTES));
+}
+
 /*
  * How many ticks this signal stands for. A POSIX timer counts what it could
- * not deliver; a perf event does not, so ask the clock that it follows.
+ * not deliver. A perf event does not, so it is all that is due by the clock
+ * that both follow.
+ *
+ * Perf events tick in user mode only. What the thread used in the kernel is due
+ * when it is back, and would be the code's that comes then. So a timer that
+ * finds the thread in the kernel stands for its own periods, due or not, and
+ * the next samples for less: on average that takes from this code what it had
+ * too much.
  */
 static uint64_t
 ticks(enum cpprof__signal_source source, const siginfo_t *info,
-      struct cpprof__thread *t)
+      struct cpprof__thread *t, const void *context)
 {
+    uint64_t n = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
     uint64_t due, had = load_relaxed(&t->delivered);
 
-    if (source == CPPROF__FROM_TIMER)
-        return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0) +
-               swap_acq_rel(&t->missed, 0u);
+    if (source == CPPROF__FROM_TIMER &&
+        !load_relaxed(&cpprof__sampler.uses_perf))
+        return n + swap_acq_rel(&t->missed, 0u);
+    if (source == CPPROF__FROM_TIMER && load_relaxed(&t->perf_fd) >= 0 &&
+        context && was_in_kernel(t, context))
+        return n;
     due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
                             cpprof__sampler.period_ns);
     return due > had ? due - had : 0;
@@ -269,7 +298,7 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
         add_relaxed(&ring->lost, 1);
         return;
     }
-    weight = ticks(source, info, t);
+    weight = ticks(source, info, t, context);
     store_relaxed(&t->delivered, load_relaxed(&t->delivered) + weight);
     weight = without_precharged(t, weight);
     if (weight)

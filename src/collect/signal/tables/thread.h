@@ -30,11 +30,9 @@ struct cpprof__thread {
     bool has_timer;
     int32_t timer_id;        /* kernel's id, when has_timer */
     int32_t perf_fd;         /* in the drainer's table; -1: none */
-    int32_t perf_tid;        /* of the thread that it is of */
     uint32_t perf_granted;   /* signals that its event may have sent */
     uint32_t perf_wakes_at;  /* with which of them the drainer is woken */
     bool perf_is_over;       /* the drainer has to close it */
-    bool perf_is_held;       /* for an exec */
     uint64_t phase_ns;       /* CPU time until the first tick, 1 to period */
     uint64_t base_ns;        /* thread CPU time when it was armed */
     uint64_t seen_delivered; /* .delivered at the last scan */
