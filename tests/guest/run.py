@@ -33,6 +33,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 from tap import Tap  # pylint: disable=wrong-import-position
 
+SOURCES = os.path.join(HERE, "..", "..", "src")
 SECONDS = 60
 # Most hosts wait more than they compute.
 AT_ONCE = 4
@@ -97,7 +98,7 @@ class Host:
         self.linked = self.program + ".linked"
         self.plugin = self.program + ".so"
         self.sources = [path, os.path.join(HERE, "host.h")]
-        words = CC + ["-I" + HERE, "-pthread"]
+        words = CC + ["-I" + HERE, "-I" + SOURCES, "-pthread"]
         parts = [self.program + ".o", "-pthread", "-ldl"]
         self.make(parts[0], words + ["-c", path])
         self.make(self.program, LINK + parts)
