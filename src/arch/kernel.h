@@ -9,6 +9,12 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif

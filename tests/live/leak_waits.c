@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -23,6 +24,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -211,6 +213,85 @@ read_pieces(void *arg)
     return arg;
 }
 
+/* ---- readers that want more than one byte ------------------------------ */
+
+#define WANTED 8
+
+struct reader {
+    const char *name;
+    int from, to;
+    ssize_t n;
+};
+
+static struct reader
+from_terminal(void)
+{
+    struct reader r = {.name = "a read from a terminal with VMIN"};
+    struct termios how;
+
+    r.to = posix_openpt(O_RDWR | O_NOCTTY);
+    if (r.to < 0 || grantpt(r.to) || unlockpt(r.to))
+        bail("posix_openpt");
+    r.from = open(ptsname(r.to), O_RDWR | O_NOCTTY);
+    tcgetattr(r.from, &how);
+    cfmakeraw(&how);
+    how.c_cc[VMIN] = WANTED;
+    how.c_cc[VTIME] = 0;
+    tcsetattr(r.from, TCSANOW, &how);
+    return r;
+}
+
+static struct reader
+from_socket(void)
+{
+    struct reader r = {.name = "a read from a socket with SO_RCVLOWAT"};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int listener = socket(AF_INET, SOCK_STREAM, 0), least = WANTED;
+    socklen_t n = sizeof at;
+
+    if (bind(listener, (struct sockaddr *)&at, n) || listen(listener, 1) ||
+        getsockname(listener, (struct sockaddr *)&at, &n))
+        bail("listen");
+    r.to = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(r.to, (struct sockaddr *)&at, n))
+        bail("connect");
+    r.from = accept(listener, NULL, NULL);
+    setsockopt(r.from, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+    close(listener);
+    return r;
+}
+
+static void *
+run_reader(void *arg)
+{
+    struct reader *r = arg;
+    char bytes[64];
+
+    r->n = read(r->from, bytes, WANTED);
+    return NULL;
+}
+
+static int
+search(void);
+
+static void
+check_reader(struct reader r)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, run_reader, &r);
+    usleep(50000);
+    if (write(r.to, "abc", 3) != 3)
+        bail("write");
+    usleep(50000);
+    search(); /* there may be no result */
+    if (write(r.to, "defgh", 5) != 5)
+        bail("write");
+    pthread_join(thread, NULL);
+    check_equal(r.n, WANTED, r.name);
+}
+
 /* ------------------------------------------------------------------------ */
 
 static int
@@ -300,6 +381,8 @@ main(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     cpprof_heap_set_rate(1);
     check_waits();
+    check_reader(from_terminal());
+    check_reader(from_socket());
     check_children();
     fflush(NULL);
     exit(check_done());

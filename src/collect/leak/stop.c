@@ -11,6 +11,7 @@
 #include "collect/leak/stop.h"
 
 #include "arch/clock.h"
+#include "arch/kernel.h"
 #include "arch/regs.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/threads/tasks.h"
@@ -25,6 +26,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -33,6 +35,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* Tunables: a thread leaves a call that must not be cut short, or comes to a
@@ -49,6 +52,12 @@
 #define NS(s)      ((uint64_t)(s)*CPPROF__NS_PER_S)
 
 #define STACK_BYTES (256u << 10)
+
+/* What TCGETS writes (asm-generic/termbits.h), beside libc's own. */
+struct kernel_termios {
+    tcflag_t c_iflag, c_oflag, c_cflag, c_lflag;
+    cc_t c_line, c_cc[19];
+};
 
 /* ---- which threads there are ------------------------------------------ */
 
@@ -99,14 +108,57 @@ cpprof__leak_look_at_threads(struct cpprof__leak_shared *shared)
 
 #ifdef __x86_64__
 
+struct helper {
+    struct cpprof__leak_shared *shared;
+    int32_t pid;
+    int tasks; /* the folder; its own descriptor */
+    int pidfd; /* of the process; its own */
+    /* As they were seized; .signals are to be given back to them. */
+    uint32_t n;
+    int32_t tids[CPPROF__LEAK_THREADS];
+    int32_t signals[CPPROF__LEAK_THREADS];
+    bool is_stopped[CPPROF__LEAK_THREADS];
+};
+
 /* ---- calls that bear a stop ------------------------------------------- */
+
+static long
+call(long number, long a, long b, long c, long d)
+{
+    return cpprof__syscall(number, a, b, c, d, 0, 0);
+}
+
+/*
+ * A read from a terminal, or from a socket, may wait for more than one byte,
+ * and have a part of them: VMIN of termios(3), SO_RCVLOWAT of socket(7).
+ */
+static bool
+waits_for_the_first(const struct helper *h, int fd)
+{
+    long copy = call(SYS_pidfd_getfd, h->pidfd, fd, 0, 0);
+    struct kernel_termios terminal;
+    socklen_t size = sizeof(int);
+    int least = 0;
+    bool does;
+
+    if (copy < 0)
+        return false;
+    if (!call(SYS_ioctl, copy, TCGETS, (long)&terminal, 0))
+        does = terminal.c_lflag & ICANON || terminal.c_cc[VMIN] <= 1;
+    else
+        does = cpprof__syscall(SYS_getsockopt, copy, SOL_SOCKET, SO_RCVLOWAT,
+                               (long)&least, (long)&size, 0) ||
+               least <= 1;
+    call(SYS_close, copy, 0, 0, 0);
+    return does;
+}
 
 /* Asleep in these a thread has transferred nothing. signal(7) tells which of
  * them the kernel goes on with by itself. */
 static bool
-bears_stop(const struct cpprof__task_call *call)
+bears_stop(const struct helper *h, const struct cpprof__task_call *at)
 {
-    switch (call->number) {
+    switch (at->number) {
     case SYS_futex:
     case SYS_poll:
     case SYS_ppoll:
@@ -126,19 +178,22 @@ bears_stop(const struct cpprof__task_call *call)
     case SYS_msgrcv:
     case SYS_accept:
     case SYS_accept4:
-    case SYS_read:
     case SYS_flock:
     case SYS_restart_syscall:
 #ifdef SYS_epoll_pwait2
     case SYS_epoll_pwait2:
 #endif
         return true;
+    case SYS_read:
+        return waits_for_the_first(h, (int)at->args[0]);
     case SYS_recvfrom:
-        return !(call->args[3] & MSG_WAITALL);
+        return !(at->args[3] & MSG_WAITALL) &&
+               waits_for_the_first(h, (int)at->args[0]);
     case SYS_recvmsg:
-        return !(call->args[2] & MSG_WAITALL);
+        return !(at->args[2] & MSG_WAITALL) &&
+               waits_for_the_first(h, (int)at->args[0]);
     default:
-        return call->number < 0;
+        return at->number < 0;
     }
 }
 
@@ -167,23 +222,6 @@ begins_again(long number)
 }
 
 /* ---- the helper ------------------------------------------------------- */
-
-struct helper {
-    struct cpprof__leak_shared *shared;
-    int32_t pid;
-    int tasks; /* the folder; its own descriptor */
-    /* As they were seized; .signals are to be given back to them. */
-    uint32_t n;
-    int32_t tids[CPPROF__LEAK_THREADS];
-    int32_t signals[CPPROF__LEAK_THREADS];
-    bool is_stopped[CPPROF__LEAK_THREADS];
-};
-
-static long
-call(long number, long a, long b, long c, long d)
-{
-    return cpprof__syscall(number, a, b, c, d, 0, 0);
-}
 
 static uint64_t
 now_ns(void)
@@ -281,7 +319,7 @@ may_stop(const struct helper *h, int32_t tid)
             at.args[i] =
                 at.args[i] * 16 +
                 (uintptr_t)(*end <= '9' ? *end - '0' : *end - 'a' + 10);
-    return bears_stop(&at);
+    return bears_stop(h, &at);
 }
 
 /* A main thread that has ended stays in the list. */
@@ -358,7 +396,11 @@ add_word(struct helper *h, uint64_t word)
         give_up(h, CPPROF__STOP_TOO_MANY, 0, 0);
 }
 
-/* Vector registers, which only a thread outside of system calls needs. */
+/* What makes a word more than a small number, whatever its tag. */
+#define ADDRESS_BITS UINT64_C(0x7fffffff0000)
+
+/* Vector registers: compilers spill to them, and the kernel keeps them over a
+ * call that is not made by a function of libc. */
 static void
 take_vectors(struct helper *h, int32_t tid)
 {
@@ -369,7 +411,7 @@ take_vectors(struct helper *h, int32_t tid)
     if (call(SYS_ptrace, PTRACE_GETREGSET, tid, NT_X86_XSTATE, (long)&all))
         return;
     for (i = 0; i < all.iov_len / 8; i++)
-        if (state[i])
+        if (state[i] & ADDRESS_BITS)
             add_word(h, state[i]);
 }
 
@@ -391,9 +433,8 @@ take_registers(struct helper *h, int32_t tid)
         add_word(h, words[i]);
     add_thread(h->shared, tid, regs.rsp);
     h->shared->threads[h->shared->n_threads - 1].tp = regs.fs_base;
-    if ((long)regs.orig_rax < 0)
-        take_vectors(h, tid);
-    else if ((long)regs.rax == -EINTR && begins_again((long)regs.orig_rax)) {
+    take_vectors(h, tid);
+    if ((long)regs.rax == -EINTR && begins_again((long)regs.orig_rax)) {
         regs.rax = (uint64_t)BEGIN_AGAIN;
         call(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&all);
     }
@@ -515,6 +556,7 @@ help(void *arg)
     call(SYS_prctl, PR_SET_NAME, (long)"cpprof-stop", 0, 0);
     if (call(SYS_getppid, 0, 0, 0, 0) != h->pid)
         call(SYS_exit_group, 1, 0, 0, 0);
+    h->pidfd = (int)call(SYS_pidfd_open, h->pid, 0, 0, 0);
     if (try_to_stop(h)) {
         store_release(&shared->stop, CPPROF__STOP_ALL_STAND);
         call(SYS_futex, (long)&shared->stop, FUTEX_WAKE, 1, 0);

@@ -602,10 +602,6 @@ cpprof__own_thread_must_leave(void)
     return cpprof__own_threads_pause_now() || cpprof__own_threads_are_alone();
 }
 
-#ifndef SYS_pidfd_getfd /* since Linux 5.6 */
-#define SYS_pidfd_getfd 438
-#endif
-
 void
 cpprof__own_thread_say(const char *line, size_t n)
 {
