@@ -74,7 +74,7 @@ static uint64_t
 group_room(const char *root, const char *group, const char *limit_name,
            const char *used_name)
 {
-    uint64_t room = UINT64_MAX, limit, used;
+    uint64_t room = UINT64_MAX, limit, used, whole;
     char folder[4096];
     size_t n_root = strlen(root);
     char *slash;
@@ -87,11 +87,25 @@ group_room(const char *root, const char *group, const char *limit_name,
 
             room = left < room ? left : room;
         }
+        /* What ends the child would end the program, too. */
+        if (read_number(folder, "memory.oom.group", &whole) && whole)
+            return 0;
         slash = strrchr(folder, '/');
         if (!slash || (size_t)(slash - folder) < n_root)
             return room;
         *slash = 0;
     }
+}
+
+/* Above memory.high the program's threads are made slow. */
+static uint64_t
+room_of_group2(const char *group)
+{
+    static const char root[] = "/sys/fs/cgroup";
+    uint64_t max = group_room(root, group, "memory.max", "memory.current");
+    uint64_t high = group_room(root, group, "memory.high", "memory.current");
+
+    return max < high ? max : high;
 }
 
 /* Both versions of control groups; proc_pid_cgroup(5). */
@@ -115,8 +129,7 @@ room_of_groups(void)
             continue;
         left = UINT64_MAX;
         if (!strncmp(line, "0::", 3))
-            left = group_room("/sys/fs/cgroup", group + 1, "memory.max",
-                              "memory.current");
+            left = room_of_group2(group + 1);
         else if (strstr(line, ":memory:"))
             left = group_room("/sys/fs/cgroup/memory", group + 1,
                               "memory.limit_in_bytes", "memory.usage_in_bytes");
@@ -124,6 +137,25 @@ room_of_groups(void)
     }
     cpprof__buffer_free(&text);
     return room;
+}
+
+/* Where the kernel promises no more memory than it has, a child is promised as
+ * much as the program again, whether it is ever copied or not; what the program
+ * asks for meanwhile would be refused (vm.overcommit_memory of proc(5)). What
+ * is not written yet counts, so half of what is left has to be enough. */
+static uint64_t
+room_of_promises(void)
+{
+    uint64_t mode, limit_kb, promised_kb, data_kb = 0, left_kb;
+
+    if (!read_number("/proc/sys/vm", "overcommit_memory", &mode) || mode != 2)
+        return UINT64_MAX;
+    if (!read_field("/proc/meminfo", "CommitLimit:", &limit_kb) ||
+        !read_field("/proc/meminfo", "Committed_AS:", &promised_kb) ||
+        !read_field("/proc/thread-self/status", "VmData:", &data_kb))
+        return 0;
+    left_kb = limit_kb > promised_kb ? limit_kb - promised_kb : 0;
+    return left_kb / 2 > data_kb ? left_kb / 2 * 1024 : 0;
 }
 
 static enum cpprof_status
@@ -139,6 +171,8 @@ check_memory(struct cpprof_error *error)
     needed = used_kb * 1024 + used_kb * 1024 / 100 * OWN_PERCENT + OWN_BYTES;
     groups = room_of_groups();
     room = free_kb * 1024 < groups ? free_kb * 1024 : groups;
+    groups = room_of_promises();
+    room = groups < room ? groups : room;
     if (room >= needed)
         return CPPROF_OK;
     return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
