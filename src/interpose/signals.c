@@ -80,15 +80,22 @@ SETS_LIMIT_OF(prlimit64, rlimit64)
 
 TAKE_OVER(sigaltstack, int, (const stack_t *stack, stack_t *old), (stack, old))
 
+/* A program need not keep the pointer that the kernel has; heapleak finds it
+ * here, as in any memory of the program. */
+static __thread void *volatile alternate_stack;
+
 static int
 sigaltstack_on(const stack_t *stack, stack_t *old)
 {
-    int saved_errno = errno;
+    int saved_errno = errno, result;
 
     if (stack && !(stack->ss_flags & SS_DISABLE))
         cpprof__action_before_alternate_stack();
     errno = saved_errno;
-    return cpprof__real(sigaltstack)(stack, old);
+    result = cpprof__real(sigaltstack)(stack, old);
+    if (stack && !result)
+        alternate_stack = stack->ss_flags & SS_DISABLE ? NULL : stack->ss_sp;
+    return result;
 }
 
 /* ---- strict seccomp --------------------------------------------------- */

@@ -108,20 +108,6 @@ what_is_no_block_is_not_looked_into(void **state)
     assert_null(cpprof__marks_find(&marks, block(2)).area);
 }
 
-static void
-free_blocks_lead_nowhere(void **state)
-{
-    (void)state;
-    make();
-    marks.free_key = 0x1234567890abcdef;
-    memory[0] = block(1);
-    memory[1] = marks.free_key;
-    memory[2] = block(2);
-    mark(block(0));
-    assert_false(is_marked(1));
-    assert_false(is_marked(2));
-}
-
 /* 1 -> 2 -> 3; 4 -> 5 -> 6 -> 4, and 6 -> 7; 8 -> 8. */
 static void
 of_each_cycle_one_block_is_direct(void **state)
@@ -242,7 +228,6 @@ main(void)
         cmocka_unit_test(a_root_marks_all_that_it_leads_to),
         cmocka_unit_test(pointers_into_a_block_and_tagged_ones_count),
         cmocka_unit_test(what_is_no_block_is_not_looked_into),
-        cmocka_unit_test(free_blocks_lead_nowhere),
         cmocka_unit_test(of_each_cycle_one_block_is_direct),
         cmocka_unit_test(a_block_is_found_behind_many_empty_words),
         cmocka_unit_test(chunks_are_walked_to_the_end),

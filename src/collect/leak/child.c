@@ -239,7 +239,6 @@ look(struct cpprof__roots *r, int parent_pagemap)
     for (i = 0; i < sizeof shared->not_ours / sizeof *shared->not_ours; i++)
         cpprof__roots_add_hole(r, shared->not_ours[i].start,
                                shared->not_ours[i].end);
-    m->free_key = shared->walks ? shared->free_key : 0;
     if (shared->walks)
         cpprof__roots_walk_heap(r);
     else

@@ -6,8 +6,6 @@
  */
 #include "collect/leak/glibc.h"
 
-#include <stdlib.h>
-
 #define PAGE 4096u
 
 #define IN_USE  1u /* of the chunk before */
@@ -170,41 +168,3 @@ cpprof__glibc_is_arena(const uint64_t *at, size_t n, uintptr_t heap,
     }
     return true;
 }
-
-/* A size that is asked for in no other place makes it likely that both come to
- * the cache; if they do not agree there is no key. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-uint64_t
-cpprof__glibc_free_key(void)
-{
-    return 0;
-}
-#else
-/* Compilers may not know that it is read after free(). */
-static uint64_t
-load_word(uintptr_t at)
-{
-    return *(volatile uint64_t *)at;
-}
-
-uint64_t
-cpprof__glibc_free_key(void)
-{
-    uint64_t *a = malloc(632), *b = malloc(632);
-    volatile uintptr_t at_a = (uintptr_t)a, at_b = (uintptr_t)b;
-    uint64_t key_a, key_b;
-
-    if (!a || !b) {
-        free(a);
-        free(b);
-        return 0;
-    }
-    ((volatile uint64_t *)a)[1] = 0;
-    ((volatile uint64_t *)b)[1] = 0;
-    free(a);
-    free(b);
-    key_a = load_word(at_a + 8);
-    key_b = load_word(at_b + 8);
-    return key_a == key_b ? key_a : 0;
-}
-#endif

@@ -43,10 +43,4 @@ cpprof__glibc_is_arena(const uint64_t *at, size_t n, uintptr_t heap,
 #define CPPROF__ARENA_BEFORE 0x60
 #define CPPROF__ARENA_BYTES  (16 + 254 * 8)
 
-/* The word that freed blocks have behind their first one while they wait in a
- * thread's cache (glibc 2.29 and later), or 0. In the program, on a thread of
- * ours. */
-uint64_t
-cpprof__glibc_free_key(void);
-
 #endif

@@ -15,6 +15,7 @@
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
+#include "collect/threads/tasks.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -52,49 +53,86 @@ struct search {
 
 /* ---- what the child is told -------------------------------------------- */
 
-/* Every number of 8 and more hexadecimal digits: pointers, if anything is. */
-static void
+/* Every hexadecimal number that may be an address: those of the heap of a
+ * program that is not position-independent are short. False: there are too
+ * many. */
+static bool
 add_words(struct cpprof__leak_shared *shared, const char *text)
 {
     while (*text) {
         size_t n = strspn(text, "0123456789abcdef");
 
-        if (n >= 8 && n <= 16 && shared->n_words < CPPROF__LEAK_WORDS)
+        if (n >= 5 && n <= 16) {
+            if (shared->n_words == CPPROF__LEAK_WORDS)
+                return false;
             shared->words[shared->n_words++] = strtoull(text, NULL, 16);
+        }
         text += n;
         text += *text != 0;
     }
+    return true;
 }
 
-/* What the kernel gives back to a program that has nothing else left of it:
- * epoll's data, and that of timers. */
-static void
-add_kernel_words(struct cpprof__leak_shared *shared)
+/* What epoll keeps, of the descriptors of a thread; *n: how many these are. */
+static bool
+add_epoll_words(struct cpprof__leak_shared *shared, int32_t tid, size_t *n)
 {
     static const char epoll[] = "anon_inode:[eventpoll]";
     struct cpprof__buffer text = {0};
-    DIR *dir = opendir("/proc/self/fd");
     struct dirent *entry;
-    char path[300], to[64];
+    char path[340], to[64];
+    bool done;
+    DIR *dir;
 
-    while (dir && (entry = readdir(dir))) {
-        ssize_t n;
+    snprintf(path, sizeof path, "/proc/self/task/%d/fd", (int)tid);
+    dir = opendir(path);
+    done = dir != NULL;
+    errno = 0;
+    while (done && (entry = readdir(dir))) {
+        ssize_t length;
 
-        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
-        n = readlink(path, to, sizeof to);
-        if (n != sizeof epoll - 1 || memcmp(to, epoll, sizeof epoll - 1))
-            continue;
-        snprintf(path, sizeof path, "/proc/self/fdinfo/%s", entry->d_name);
-        text.n = 0;
-        if (cpprof__proc_read(path, &text))
-            add_words(shared, (const char *)text.data);
+        *n += *entry->d_name != '.';
+        snprintf(path, sizeof path, "/proc/self/task/%d/fd/%s", (int)tid,
+                 entry->d_name);
+        length = readlink(path, to, sizeof to);
+        if (length == sizeof epoll - 1 &&
+            !memcmp(to, epoll, sizeof epoll - 1)) {
+            snprintf(path, sizeof path, "/proc/self/task/%d/fdinfo/%s",
+                     (int)tid, entry->d_name);
+            text.n = 0;
+            done = cpprof__proc_read(path, &text)
+                       ? add_words(shared, (const char *)text.data)
+                       : errno == ENOENT; /* it was closed */
+        }
+        errno = 0;
     }
+    done &= !errno;
     if (dir)
         closedir(dir);
-    text.n = 0;
-    if (cpprof__proc_read("/proc/self/timers", &text))
-        add_words(shared, (const char *)text.data);
     cpprof__buffer_free(&text);
+    return done;
+}
+
+/* What the kernel gives back to a program that has nothing else left of it:
+ * epoll's data, and that of timers. A main thread that has ended has no
+ * descriptors; those of the program are another thread's then. False: they
+ * cannot be read. */
+static bool
+add_kernel_words(struct cpprof__leak_shared *shared)
+{
+    struct cpprof__buffer text = {0};
+    size_t n_threads = 0, n_fds = 0, i;
+    int32_t *tids = cpprof__tasks(NULL, 0, &n_threads);
+    bool done = tids && add_epoll_words(shared, shared->pid, &n_fds);
+
+    /* A thread that ends meanwhile is none. */
+    for (i = 0; done && !n_fds && i < n_threads; i++)
+        done = add_epoll_words(shared, tids[i], &n_fds) || !n_fds;
+    free(tids);
+    if (done && cpprof__proc_read("/proc/self/timers", &text))
+        done = add_words(shared, (const char *)text.data);
+    cpprof__buffer_free(&text);
+    return done;
 }
 
 static bool
@@ -106,12 +144,11 @@ describe(struct cpprof__leak_shared *shared)
 
     shared->pid = (int32_t)getpid();
     shared->walks = cpprof__leak_is_glibc(&name);
-    shared->free_key = shared->walks ? cpprof__glibc_free_key() : 0;
     shared->not_ours[0].start = (uintptr_t)cpprof__heap.head;
     shared->not_ours[0].end =
         (uintptr_t)cpprof__heap.head + cpprof__heap_bytes();
-    add_kernel_words(shared);
-    done = cpprof__proc_maps(&maps) && maps.n < sizeof shared->maps;
+    done = add_kernel_words(shared) && cpprof__proc_maps(&maps) &&
+           maps.n < sizeof shared->maps;
     if (done) {
         memcpy(shared->maps, maps.data, maps.n);
         shared->n_maps = maps.n;
@@ -216,7 +253,8 @@ take(struct search *s, bool stops)
     }
     if (!describe(s->shared))
         return cpprof__fail(s->error, CPPROF_UNSUPPORTED, 0,
-                            "heapleak: /proc/self/maps cannot be read");
+                            "heapleak: what the kernel keeps cannot be read "
+                            "(/proc/self: maps, fd, fdinfo)");
     s->child = 0;
     if (stops && !cpprof__leak_stopped(s->shared, make_child, s)) {
         status = fail_stop(s);
@@ -335,6 +373,9 @@ search(struct search *s)
     if (status == CPPROF_OK && !wait_apart(begun_ns))
         return cpprof__fail(s->error, CPPROF_BUSY, 0,
                             "heapleak: the search was given up");
+    /* What a second may have changed: filters, credentials, memory. */
+    if (status == CPPROF_OK)
+        status = cpprof__leak_permit(s->error);
     if (status == CPPROF_OK)
         status = take(s, true);
     if (status == CPPROF_OK) {

@@ -284,7 +284,7 @@ look_at_words(struct cpprof__marks *m, const uint64_t *at, size_t n)
     }
 }
 
-/* What it holds. One that is free holds what it held before. */
+/* What it holds. */
 static void
 look_into(struct cpprof__marks *m, const struct cpprof__area *area,
           uintptr_t start)
@@ -296,8 +296,6 @@ look_into(struct cpprof__marks *m, const struct cpprof__area *area,
 
     if (end > area->end || next == cpprof__area_granules(area))
         end = area->end;
-    if (m->free_key && end - start >= 16 && words[1] == m->free_key)
-        return;
     look_at_words(m, words, (end - start) / 8);
 }
 

@@ -31,8 +31,7 @@ struct cpprof__marks {
     size_t n_areas;
     size_t max_areas;
     uint64_t n_blocks;
-    uint64_t free_key; /* second word of blocks that are free; 0: not known */
-    bool failed;       /* there was no memory for something: no result */
+    bool failed; /* there was no memory for something: no result */
     /* Private. */
     uintptr_t lo, span;
     const struct cpprof__area *last;

@@ -44,12 +44,14 @@ is_path(const struct cpprof_map *line, const char *start)
     return line->n_path >= n && !memcmp(line->path, start, n);
 }
 
-/* Devices may do something when they are read. */
+/* Devices may do something when they are read. Private memory of /dev/zero is
+ * anonymous, and what is below /dev/shm are files. */
 static bool
 is_private_memory(const struct cpprof_map *line)
 {
-    return line->perms[3] == 'p' && !is_path(line, "/dev/") &&
-           !is_path(line, "[v");
+    return line->perms[3] == 'p' && !is_path(line, "[v") &&
+           (!is_path(line, "/dev/") || is_path(line, "/dev/zero") ||
+            is_path(line, "/dev/shm/"));
 }
 
 static void
@@ -298,8 +300,8 @@ cpprof__roots_mark_missing(struct cpprof__roots *r, int parent_pagemap)
     while (cpprof_maps_next(&at, end, &line)) {
         uintptr_t start = line.start;
 
-        if (!is_private_memory(&line) || is_path(&line, "/") ||
-            line.perms[0] != 'r')
+        if (!is_private_memory(&line) || line.perms[0] != 'r' ||
+            (is_path(&line, "/") && line.perms[1] != 'w'))
             continue;
         while (start < line.limit) {
             const struct cpprof__leak_map *map = cpprof__roots_map(r, start);

@@ -51,7 +51,6 @@ struct cpprof__leak_shared {
     int32_t pid;
     bool walks;         /* the heap is glibc's */
     bool knows_threads; /* .threads are all, with registers */
-    uint64_t free_key;
     struct cpprof__leak_range not_ours[2]; /* no roots: they are the profiler's
                                             */
     uint32_t n_threads;

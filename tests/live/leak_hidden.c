@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks in use whose only pointer is where it is easily overlooked: nothing of
+ * it is lost. Not position-independent, so that addresses of the heap are
+ * short.
+ */
+#include "tap.h"
+
+#include <cpprof/heap.h>
+#include <cpprof/profiles.h>
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define N 40
+
+#define LOST       30
+#define LOST_BYTES 3000
+
+/* Each case keeps N blocks of a size of its own, in a thread that then sleeps.
+ */
+struct hidden {
+    const char *name;
+    size_t bytes;
+    void (*keep)(const struct hidden *h);
+};
+
+static uint32_t n_ready;
+
+static void *
+block_of(const struct hidden *h)
+{
+    return calloc(1, h->bytes);
+}
+
+static void
+rest(void)
+{
+    __atomic_fetch_add(&n_ready, 1, __ATOMIC_SEQ_CST);
+    for (;;)
+        pause();
+}
+
+static void
+in_mapping(const struct hidden *h, int fd)
+{
+    void **words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    int i;
+
+    for (i = 0; i < N; i++)
+        words[i] = block_of(h);
+}
+
+static void
+by_dev_zero(const struct hidden *h)
+{
+    in_mapping(h, open("/dev/zero", O_RDWR | O_CLOEXEC));
+}
+
+static void
+by_dev_shm(const struct hidden *h)
+{
+    char path[] = "/dev/shm/hidden.XXXXXX";
+    int fd = mkstemp(path);
+
+    unlink(path);
+    if (ftruncate(fd, 4096))
+        bail("ftruncate");
+    in_mapping(h, fd);
+}
+
+static void
+by_epoll(const struct hidden *h)
+{
+    int epoll = epoll_create1(EPOLL_CLOEXEC), i;
+
+    for (i = 0; i < N; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = block_of(h)};
+
+        epoll_ctl(epoll, EPOLL_CTL_ADD, eventfd(0, EFD_CLOEXEC), &event);
+    }
+}
+
+/* The latest block may be known elsewhere, and stay in dead frames. */
+__attribute__((noinline)) static void
+forget(void)
+{
+    volatile char frames[4096];
+    unsigned i;
+
+    free(calloc(1, 700));
+    for (i = 0; i < sizeof frames; i++)
+        frames[i] = 0;
+}
+
+__attribute__((noinline)) static void
+take_altstack(const struct hidden *h)
+{
+    stack_t stack = {.ss_sp = block_of(h), .ss_size = h->bytes};
+
+    sigaltstack(&stack, NULL);
+}
+
+static void *
+by_altstack_thread(void *arg)
+{
+    const struct hidden *h = arg;
+
+    take_altstack(h);
+    forget();
+    rest();
+    return NULL;
+}
+
+static void
+by_altstack(const struct hidden *h)
+{
+    pthread_t thread;
+    int i;
+
+    for (i = 0; i < N; i++)
+        pthread_create(&thread, NULL, by_altstack_thread, (void *)h);
+    while (__atomic_load_n(&n_ready, __ATOMIC_SEQ_CST) < N)
+        usleep(1000);
+    __atomic_fetch_sub(&n_ready, N, __ATOMIC_SEQ_CST);
+}
+
+/* What compilers spill to: kept over a call of the kernel that is not libc's.
+ */
+static void *
+by_vector_thread(void *arg)
+{
+    const struct timespec time = {600, 0};
+    uintptr_t hidden = ~(uintptr_t)block_of(arg);
+    long result;
+
+    forget();
+    __atomic_fetch_add(&n_ready, 1, __ATOMIC_SEQ_CST);
+    __asm__ volatile("notq %1\n\t"
+                     "movq %1, %%xmm9\n\t"
+                     "xorl %k1, %k1\n\t"
+                     "xorl %%esi, %%esi\n\t"
+                     "movl %2, %%eax\n\t"
+                     "syscall\n\t"
+                     : "=&a"(result), "+&r"(hidden)
+                     : "i"(SYS_nanosleep), "D"(&time)
+                     : "rsi", "rcx", "r11", "xmm9", "memory");
+    return NULL;
+}
+
+static void
+by_vector(const struct hidden *h)
+{
+    pthread_t thread;
+    int i;
+
+    for (i = 0; i < N; i++)
+        pthread_create(&thread, NULL, by_vector_thread, (void *)h);
+    while (__atomic_load_n(&n_ready, __ATOMIC_SEQ_CST) < N)
+        usleep(1000);
+    __atomic_fetch_sub(&n_ready, N, __ATOMIC_SEQ_CST);
+}
+
+/* A thread's cache goes back to the heap's lists when the thread ends; what is
+ * allocated from those still has a word of the cache in it, unless the program
+ * writes there. */
+static void *volatile separators[N];
+static unsigned n_separators;
+
+static void *
+free_from_cache(void *arg)
+{
+    void **blocks = arg, *volatile *at = &separators[n_separators++];
+    int i;
+
+    for (i = 0; i < 7; i++)
+        free(blocks[i]);
+    *at = malloc(200); /* between the cache's own block and the heap's end */
+    return NULL;
+}
+
+static void **volatile holders[N];
+
+static void
+by_stale_word(const struct hidden *h)
+{
+    void *blocks[7];
+    pthread_t thread;
+    int i, k;
+
+    for (i = 0; i < N; i++) {
+        for (k = 0; k < 7; k++)
+            blocks[k] = malloc(104);
+        pthread_create(&thread, NULL, free_from_cache, blocks);
+        pthread_join(thread, NULL);
+        holders[i] = malloc(104);
+        holders[i][3] = block_of(h);
+    }
+}
+
+static const struct hidden cases[] = {
+    {"a private mapping of /dev/zero", 2008, by_dev_zero},
+    {"a private mapping of a file in /dev/shm", 2104, by_dev_shm},
+    {"epoll", 2200, by_epoll},
+    {"the kernel's alternate stack", 16312, by_altstack},
+    {"a vector register of a thread that sleeps", 2408, by_vector},
+    {"a block with a stale word of a cache", 2504, by_stale_word},
+};
+#define N_CASES (sizeof cases / sizeof *cases)
+
+static void *
+run_case(void *arg)
+{
+    const struct hidden *h = arg;
+
+    h->keep(h);
+    forget();
+    rest();
+    return NULL;
+}
+
+/* How many blocks of a size are lost. */
+static long
+n_lost(const char *text, size_t bytes)
+{
+    static const char space[] = "# leak_space: ";
+    long n = 0, objects, all;
+
+    while ((text = strstr(text, space))) {
+        text += sizeof space - 1;
+        if (sscanf(text, "%ld bytes %ld @", &all, &objects) == 2 && objects &&
+            (size_t)(all / objects) == bytes)
+            n += objects;
+    }
+    return n;
+}
+
+static char text[1 << 20];
+
+static void
+search(void)
+{
+    struct cpprof_profile_options options = {
+        .size = sizeof options, .debug = 1, .symbolize = CPPROF_SYMBOLIZE_NONE};
+    struct cpprof_error error = {.text = ""};
+    char path[] = "/tmp/hidden.XXXXXX";
+    int fd = mkstemp(path);
+
+    close(fd);
+    if (cpprof_profile_write_to_path(cpprof_profile_lookup("heapleak"), path,
+                                     &options, &error))
+        bail(error.text);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    memset(text, 0, sizeof text);
+    if (read(fd, text, sizeof text - 1) <= 0)
+        bail("read");
+    close(fd);
+    unlink(path);
+}
+
+/* Where the heap could not be walked nothing is found, and nothing shown. */
+static void *
+check_all(void *arg)
+{
+    static char name[100];
+    unsigned i;
+
+    for (i = 0; i < 5 && n_lost(text, LOST_BYTES) < LOST / 2; i++)
+        search();
+    check_at_least((double)n_lost(text, LOST_BYTES), LOST / 2.0,
+                   "what is lost is found");
+    for (i = 0; i < N_CASES; i++) {
+        snprintf(name, sizeof name, "%s: nothing is lost", cases[i].name);
+        check_equal(n_lost(text, cases[i].bytes), 0, name);
+    }
+    fflush(NULL);
+    _exit(check_done());
+    return arg;
+}
+
+static void *
+lose(void *arg)
+{
+    int i;
+
+    for (i = 0; i < LOST; i++) {
+        void *volatile block = calloc(1, LOST_BYTES);
+
+        (void)block;
+    }
+    return arg;
+}
+
+int
+main(int argc, char **argv)
+{
+    pthread_t thread;
+    unsigned i;
+
+    (void)argv;
+    mallopt(M_ARENA_MAX, 1);
+    cpprof_heap_set_rate(1);
+    pthread_create(&thread, NULL, lose, NULL);
+    pthread_join(thread, NULL);
+    for (i = 0; i < N_CASES; i++) {
+        pthread_create(&thread, NULL, run_case, (void *)&cases[i]);
+        while (__atomic_load_n(&n_ready, __ATOMIC_SEQ_CST) <= i)
+            usleep(1000);
+    }
+    pthread_create(&thread, NULL, check_all, NULL);
+    if (argc > 1)
+        pthread_exit(
+            NULL); /* a main thread that has ended has no descriptors */
+    pthread_join(thread, NULL);
+    return 1;
+}
