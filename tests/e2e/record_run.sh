@@ -303,21 +303,19 @@ run "$cpprof" record -- true
 check "and the next recorder removes it" same "$(ls -A run)" ""
 
 # --- where the library is ---------------------------------------------------
-# An installation, and a path that LD_PRELOAD would take apart.
-build=$(dirname "$cpprof")
-for place in bin:lib bin:lib/any-linux-gnu "a b/bin:a b/lib"; do
-    bin=${place%:*} lib=${place##*:}
-    rm -rf tree
-    mkdir -p "tree/$bin" "tree/$lib"
-    cp "$cpprof" "tree/$bin/"
-    cp -L "$build/libcpprof.so" "tree/$lib/"
-    run "tree/$bin/cpprof" record -- "$victim" burn=400 return=3
-    check "installed in $bin and $lib" same "$status" 3
-    check "and it samples" test "$(samples cpu.pb.gz)" -ge 10
-done
-rm -rf "tree/$lib"
-run "tree/$bin/cpprof" record -- "$victim" burn=400 return=3
+# An installation (tests/e2e/install.sh has more of them) in a path that
+# LD_PRELOAD would take apart.
+mkdir -p "a b/bin"
+cp "$cpprof" "a b/bin/"
+run "a b/bin/cpprof" record -- "$victim" burn=400 return=3
 check "without its library: status 2" same "$status" 2
 check "and one line" one_line err 'cpprof: record: libcpprof\.so is neither .*'
+build=$(dirname "$cpprof")
+lib="a b/bin/$(sed 's/.* in //' err)"
+mkdir -p "$lib"
+cp "$build/libcpprof.so" "$lib/$(readlink "$build/libcpprof.so")"
+run "a b/bin/cpprof" record -- "$victim" burn=400 return=3
+check "with it, in a folder with a space" same "$status" 3
+check "and it samples" test "$(samples cpu.pb.gz)" -ge 10
 check "nothing is left of all this" same "$(ls -A run)" ""
 finish
