@@ -99,6 +99,7 @@ cpprof__switch_group(enum cpprof__group group, bool on)
 {
     unsigned i;
 
+    on = on && !cpprof__program_has_tsan();
     __atomic_store_n(&is_on[group], on, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__N_NAMES; i++)
         if (rows[i].group == group)

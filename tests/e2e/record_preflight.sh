@@ -91,6 +91,14 @@ refused 126 '\./s390: a program for s390, not .*' ./s390
 refused 126 '\./no-type: an ELF file that is no program' ./no-type
 compile musl -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1
 refused 126 '\./musl: a program for musl libc, which is not supported' ./musl
+compile raced -fsanitize=thread
+refused 126 '\./raced: built with ThreadSanitizer, .*' ./raced
+if compile asan -fsanitize=address; then
+    refused 126 '\./asan: built with AddressSanitizer, .*link_order=0' ./asan
+    ASAN_OPTIONS=verify_asan_link_order=0 recorded 3 ./asan
+else
+    skip "a program with AddressSanitizer" "the compiler makes none"
+fi
 compile orphan -Wl,--dynamic-linker=/nonexistent/ld.so
 refused 127 '\./orphan: its loader /nonexistent/ld\.so is missing' ./orphan
 

@@ -49,7 +49,7 @@ __attribute__((unused, noinline)) static void
 use_cpu_ms(unsigned ms)
 {
     uint64_t end = host_ns(CLOCK_THREAD_CPUTIME_ID) + ms * 1000000ull;
-    static volatile uint64_t sink;
+    volatile uint64_t sink = 0;
 
     while (host_ns(CLOCK_THREAD_CPUTIME_ID) < end)
         for (int i = 0; i < 2000; i++)

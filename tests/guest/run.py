@@ -14,6 +14,8 @@ of the contract that it stands for is its first comment; words in that comment:
 
     needs: root   it is skipped for others
     plugin        its file is also built with -DPLUGIN, as $HOST_PLUGIN
+    sanitizer: X  it is built with -fsanitize=X, which brings its own malloc:
+                  no heap profile is asked for where that is refused
 
 A new host is a new file, nothing else.
 """
@@ -73,7 +75,8 @@ ALONE = ("alone", None, 25)
 # A recorder ends with 1 where it has not all profiles of the program that it was
 # asked for, and says so; what it ran is not concerned. A child of the program
 # that lacks some says so, too, and its recorder ends as the program.
-LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n")
+LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n|"
+                   rb"cpprof: the program is built with ThreadSanitizer: ")
 
 
 def as_alone(got, wanted, mode):
@@ -100,6 +103,12 @@ class Host:
         self.sources = [path, os.path.join(HERE, "host.h")]
         words = CC + ["-I" + HERE, "-I" + SOURCES, "-pthread"]
         parts = [self.program + ".o", "-pthread", "-ldl"]
+        self.sanitizer = re.search(r"\bsanitizer: (\w+)", self.head)
+        if self.sanitizer:
+            words.append("-fsanitize=" + self.sanitizer[1])
+            parts.append(words[-1])
+            if self.sanitizer[1] == "address":  # wants to be loaded first
+                parts.append("-static-libasan")
         self.make(parts[0], words + ["-c", path])
         self.make(self.program, LINK + parts)
         self.make(self.linked, LINK + parts + [
@@ -124,6 +133,8 @@ class Host:
 def run(host, build, mode):
     """(exit status, output) of a host in a mode; None: alone."""
     how, words, busy = MODES[mode] if mode else ALONE
+    if host.sanitizer and how in ("record", "attach"):
+        words = re.sub(r"heap(=\w+)?,", "", words)
     folder = tempfile.mkdtemp(prefix="host.")
     os.chmod(folder, 0o777)
     env = {name: value for name, value in os.environ.items()

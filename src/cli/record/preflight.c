@@ -208,6 +208,13 @@ is_loader(const char *name)
            !strncmp(name, "ld64.so", 7);
 }
 
+static bool
+read_segment(int fd, const Elf64_Ehdr *e, unsigned i, Elf64_Phdr *p)
+{
+    return pread(fd, p, sizeof *p, (off_t)(e->e_phoff + i * sizeof *p)) ==
+           (ssize_t)sizeof *p;
+}
+
 /* The PT_INTERP text of an image; "" when there is none. False: unreadable. */
 static bool
 read_interpreter(int fd, const Elf64_Ehdr *e, char interpreter[PATH_MAX])
@@ -217,8 +224,7 @@ read_interpreter(int fd, const Elf64_Ehdr *e, char interpreter[PATH_MAX])
 
     *interpreter = 0;
     for (i = 0; e->e_phentsize == sizeof p && i < e->e_phnum; i++) {
-        if (pread(fd, &p, sizeof p, (off_t)(e->e_phoff + i * sizeof p)) !=
-            (ssize_t)sizeof p)
+        if (!read_segment(fd, e, i, &p))
             return false;
         if (p.p_type != PT_INTERP)
             continue;
@@ -230,6 +236,76 @@ read_interpreter(int fd, const Elf64_Ehdr *e, char interpreter[PATH_MAX])
         return true;
     }
     return true;
+}
+
+/* Where the byte at that address of an image is in its file; 0: nowhere. */
+static uint64_t
+offset_of(int fd, const Elf64_Ehdr *e, uint64_t address)
+{
+    Elf64_Phdr p;
+    unsigned i;
+
+    for (i = 0; i < e->e_phnum && read_segment(fd, e, i, &p); i++)
+        if (p.p_type == PT_LOAD && address - p.p_vaddr < p.p_filesz)
+            return p.p_offset + (address - p.p_vaddr);
+    return 0;
+}
+
+/* The `n`th entry of that tag among those of the dynamic loader, which begin at
+ * that offset of the file. */
+static bool
+find_dynamic(int fd, uint64_t at, int64_t tag, unsigned n, uint64_t *value)
+{
+    Elf64_Dyn d;
+
+    for (; pread(fd, &d, sizeof d, (off_t)at) == (ssize_t)sizeof d &&
+           d.d_tag != DT_NULL;
+         at += sizeof d) {
+        *value = d.d_un.d_val;
+        if (d.d_tag == tag && !n--)
+            return true;
+    }
+    return false;
+}
+
+/* Does the image itself ask for a library whose name begins so? */
+static bool
+needs_library(int fd, const Elf64_Ehdr *e, const char *begins)
+{
+    char name[32] = "";
+    uint64_t names, dynamic = 0, value;
+    Elf64_Phdr p;
+    unsigned i;
+
+    for (i = 0; i < e->e_phnum && read_segment(fd, e, i, &p); i++)
+        if (p.p_type == PT_DYNAMIC)
+            dynamic = p.p_offset;
+    if (!dynamic || !find_dynamic(fd, dynamic, DT_STRTAB, 0, &value))
+        return false;
+    names = offset_of(fd, e, value);
+    for (i = 0; names && find_dynamic(fd, dynamic, DT_NEEDED, i, &value); i++)
+        if (pread(fd, name, sizeof name - 1, (off_t)(names + value)) > 0 &&
+            !strncmp(name, begins, strlen(begins)))
+            return true;
+    return false;
+}
+
+/* Clang links the sanitizers statically: the library itself finds them. */
+static int
+check_sanitizers(const char *command, int fd, const Elf64_Ehdr *e)
+{
+    const char *options = getenv("ASAN_OPTIONS");
+
+    if (needs_library(fd, e, "libtsan.so"))
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN,
+                      "built with ThreadSanitizer, which ends programs with "
+                      "threads that it does not know");
+    if (needs_library(fd, e, "libasan.so") &&
+        !(options && strstr(options, "verify_asan_link_order=0")))
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN,
+                      "built with AddressSanitizer, which wants to be loaded "
+                      "first: set ASAN_OPTIONS=verify_asan_link_order=0");
+    return 0;
 }
 
 static int
@@ -252,7 +328,7 @@ check_loader(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
     if (access(loader, F_OK) < 0)
         return refuse(command, CPPROF__EXIT_NOT_FOUND,
                       "its loader %s is missing", loader);
-    return 0;
+    return check_sanitizers(command, fd, e);
 }
 
 static int

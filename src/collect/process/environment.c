@@ -19,6 +19,7 @@
 #include "collect/recording/recorded.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_threads.h"
+#include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/store/spool.h"
 #include "collect/stuck/watch.h"
@@ -237,14 +238,18 @@ cpprof__environment_read(void)
 {
     const char *text = secure_getenv("CPPROF");
     struct cpprof_error error;
+    enum cpprof_status status;
 
     if (!text || !*text)
         return;
     cpprof__heap_set_rate(0);
-    if (cpprof__environment_parse(text, &environment, &error) != CPPROF_OK)
-        cpprof__environment_complain(&error);
-    else
+    status = cpprof__environment_parse(text, &environment, &error);
+    if (status == CPPROF_OK && cpprof__program_has_tsan())
+        status = cpprof__fail(&error, CPPROF_UNSUPPORTED, 0, CPPROF__NO_TSAN);
+    if (status == CPPROF_OK)
         turn_on();
+    else
+        cpprof__environment_complain(&error);
 }
 
 const struct cpprof__environment *

@@ -85,7 +85,9 @@ cpprof__capture_begin(struct cpprof_capture *c, struct cpprof_error *error)
 
     cpprof__use();
     cpprof__own_lock_take(&life->lock);
-    status = begin(life, c, error);
+    status = cpprof__program_has_tsan()
+                 ? cpprof__fail(error, CPPROF_UNSUPPORTED, 0, CPPROF__NO_TSAN)
+                 : begin(life, c, error);
     cpprof__own_lock_give(&life->lock);
     if (status != CPPROF_OK)
         cpprof__capture_drop(c);

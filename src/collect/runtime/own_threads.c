@@ -40,6 +40,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -290,6 +291,28 @@ leave_keeper(unsigned flags)
         cpprof__keeper_leave(self.is_alone);
 }
 
+/*
+ * What a detached thread needs is in memory of its own. Checkers that look for
+ * blocks of malloc() without a pointer (LeakSanitizer) do not know our threads
+ * and so do not look at their stacks; one that still ends at exit() would make
+ * the program fail.
+ */
+static struct cpprof__own_thread *
+new_detached(void)
+{
+    void *memory =
+        mmap(NULL, sizeof(struct cpprof__own_thread), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void
+free_detached(struct cpprof__own_thread *t)
+{
+    munmap(t, sizeof *t);
+}
+
 /* Keepers stand first. */
 static void
 add_paused(struct cpprof__own_thread *t)
@@ -341,7 +364,7 @@ run(void *arg)
     if (t && t->is_detached) {
         pthread_detach(pthread_self());
         cpprof__own_list_end();
-        free(t);
+        free_detached(t);
         t = NULL;
     }
     cpprof__own_thread_end();
@@ -433,7 +456,7 @@ cpprof__own_thread_start(struct cpprof__own_thread *t)
 int
 cpprof__own_thread_start_detached(const struct cpprof__own_thread *what)
 {
-    struct cpprof__own_thread *t = malloc(sizeof *t);
+    struct cpprof__own_thread *t = new_detached();
     int failed;
     CPPROF__UNCANCELLED;
 
@@ -443,7 +466,7 @@ cpprof__own_thread_start_detached(const struct cpprof__own_thread *what)
     t->is_detached = true;
     failed = start_new(t);
     if (failed)
-        free(t);
+        free_detached(t);
     return failed;
 }
 
@@ -686,7 +709,7 @@ give_up(struct cpprof__own_thread *t)
         cpprof__keeper_is_gone();
     leave_keeper(t->flags);
     if (t->is_detached)
-        free(t);
+        free_detached(t);
     else
         tell_over(t);
 }

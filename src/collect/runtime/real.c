@@ -96,10 +96,29 @@ be_found(enum cpprof__name name)
         cpprof__names_find();
 }
 
+#ifdef __SANITIZE_THREAD__ /* this library is known to it, too */
+bool
+cpprof__program_has_tsan(void)
+{
+    return false;
+}
+#else
+extern void
+__tsan_init(void) __attribute__((weak));
+
+bool
+cpprof__program_has_tsan(void)
+{
+    return __tsan_init;
+}
+#endif
+
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                             void *(*start)(void *), void *arg)
 {
+    if (cpprof__program_has_tsan())
+        return ENOTSUP;
     be_found(CPPROF__NAME_pthread_create);
     cpprof__use();
     return cpprof__real(pthread_create)(thread, attr, start, arg);

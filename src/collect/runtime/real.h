@@ -207,6 +207,16 @@ cpprof__use(void);
 extern void (*cpprof__first_use)(void);
 #pragma GCC visibility pop
 
+/*
+ * ThreadSanitizer ends a program with threads that it does not know, with a
+ * thread that is made in a forked child, and with handlers that come while it
+ * is at work itself. A program that is built with it is left alone.
+ */
+#define CPPROF__NO_TSAN                                                        \
+    "the program is built with ThreadSanitizer: nothing is profiled"
+bool
+cpprof__program_has_tsan(void);
+
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                             void *(*start)(void *), void *arg);
