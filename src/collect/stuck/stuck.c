@@ -184,6 +184,7 @@ look_at(struct look *l, struct cpprof__stuck_thread *t)
         l->n_seen++;
         break;
     }
+    t->is_zombie = call.number < 0 && !call.sp;
     see_wait(l, t, &call, verifies);
     t->is_read = clock_of(t->tid) == t->cpu_ns;
     if (!t->is_read)
@@ -215,15 +216,14 @@ see_holder(const struct look *l, struct cpprof__stuck_thread *t)
     t->wait.holder = cpprof__waits_for_holder(&t->wait);
     if (t->wait.holder && !cpprof__stuck_thread_of(l->stuck, t->wait.holder))
         t->wait.holder = after_forks(t->wait.holder);
-    if (!t->wait.holder)
+    if (!t->wait.holder || !cpprof__waits_for_one_of_ours(&t->wait))
         return;
     holder = cpprof__stuck_thread_of(l->stuck, t->wait.holder);
-    if (holder)
+    if (holder && !holder->is_zombie)
         t->holder_at = (uint32_t)(holder - l->stuck->threads);
     else
-        t->is_holder_gone = !t->wait.is_between &&
-                            t->wait.kind != CPPROF__FOR_JOIN &&
-                            !clock_of(t->wait.holder);
+        t->is_holder_gone = t->wait.kind != CPPROF__FOR_JOIN &&
+                            (holder || !clock_of(t->wait.holder));
 }
 
 /* Changes when a thread of libc's starts or ends, and when there are more or

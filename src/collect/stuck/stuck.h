@@ -39,6 +39,7 @@ struct cpprof__stuck_thread {
     struct cpprof__waits_for wait;
     uint32_t holder_at;  /* its index among the threads; or UINT32_MAX */
     bool is_holder_gone; /* it has ended */
+    bool is_zombie;      /* it has ended itself: the first thread stays */
     bool is_read;        /* what follows and the wait are those at cpu_ns */
     bool is_true;        /* the stack says so, too: otherwise a guess */
     uint64_t cpu_ns;     /* its clock */

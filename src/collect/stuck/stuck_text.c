@@ -88,7 +88,7 @@ say_holder(const struct sentence *s, const struct cpprof__stuck_thread *t)
             say_thread(s, holder);
     } else if (t->wait.holder) {
         SAY(s, " held by thread %d%s", t->wait.holder,
-            t->wait.is_between ? " of another process" : "");
+            t->wait.is_between ? " of this process or another" : "");
     } else if (t->wait.kind == CPPROF__FOR_WRITE_LOCK ||
                t->wait.kind == CPPROF__FOR_READ_LOCK) {
         SAY(s, " held by readers, who are not known");

@@ -54,6 +54,8 @@ owner_in_word(uint32_t word)
     return (int32_t)(word & FUTEX_TID_MASK);
 }
 
+/* word: what is in it, or was when the wait began. A robust one has the owner
+ * in it: the owner beside it is an old one while it changes hands. */
 static struct cpprof__waits_for
 see_mutex(uintptr_t at, uint32_t word)
 {
@@ -71,8 +73,9 @@ see_mutex(uintptr_t at, uint32_t word)
         return wait;
     wait.kind = CPPROF__FOR_MUTEX;
     wait.lock = at;
-    wait.is_between = kind & KIND_SHARED;
-    wait.holder = mutex.__data.__owner;
+    wait.is_between = kind & KIND_SHARED; /* as all robust ones */
+    wait.may_be_robust = is_robust;
+    wait.holder = is_robust ? owner_in_word(word) : mutex.__data.__owner;
     return wait;
 }
 
@@ -104,7 +107,8 @@ see_pi(const struct cpprof__task_call *call)
     wait.kind = CPPROF__FOR_MUTEX;
     wait.is_pi = true;
     wait.lock = call->args[0];
-    wait.is_between = !(call->args[1] & FUTEX_PRIVATE_FLAG);
+    wait.is_between = wait.may_be_robust =
+        !(call->args[1] & FUTEX_PRIVATE_FLAG);
     wait.holder = owner_in_word(word);
     return wait;
 }
@@ -178,6 +182,32 @@ see_join(uintptr_t at, uint32_t word)
     return wait;
 }
 
+/* ---- the list of robust mutexes --------------------------------------- */
+
+/* Tunable: locks that one thread has, at most. */
+#define ROBUST_LOCKS 1024
+
+bool
+cpprof__waits_for_one_of_ours(const struct cpprof__waits_for *wait)
+{
+    const uintptr_t list = wait->may_be_robust ? robust_list(wait->holder) : 0;
+    struct robust_list_head head;
+    uintptr_t entry;
+    unsigned i;
+
+    if (!list || !fetch(list, &head, sizeof head))
+        return !wait->is_between;
+    entry = (uintptr_t)head.list.next;
+    for (i = 0; entry != list && i < ROBUST_LOCKS; i++) {
+        entry &= ~(uintptr_t)1; /* which a PI mutex has */
+        if (entry + (uintptr_t)head.futex_offset == wait->lock)
+            return true;
+        if (!fetch(entry, &entry, sizeof entry))
+            break;
+    }
+    return false;
+}
+
 /* ---- the call --------------------------------------------------------- */
 
 static bool
@@ -247,9 +277,9 @@ static const struct function {
 } functions[] = {
     {CPPROF__NAME_pthread_mutex_lock, CPPROF__FOR_MUTEX},
     /* They take the mutex again, whatever limit they have. */
-    {CPPROF__NAME_pthread_cond_wait, CPPROF__FOR_MUTEX},
-    {CPPROF__NAME_pthread_cond_timedwait, CPPROF__FOR_MUTEX},
-    {CPPROF__NAME_pthread_cond_clockwait, CPPROF__FOR_MUTEX},
+    {CPPROF__NAME_pthread_cond_wait, CPPROF__FOR_CONDITION},
+    {CPPROF__NAME_pthread_cond_timedwait, CPPROF__FOR_CONDITION},
+    {CPPROF__NAME_pthread_cond_clockwait, CPPROF__FOR_CONDITION},
     {CPPROF__NAME_pthread_rwlock_rdlock, CPPROF__FOR_READ_LOCK},
     {CPPROF__NAME_pthread_rwlock_wrlock, CPPROF__FOR_WRITE_LOCK},
     {CPPROF__NAME_sem_wait, CPPROF__FOR_SEMAPHORE},
@@ -350,8 +380,9 @@ kind_of_hook(uint32_t wait_kind)
 {
     switch (wait_kind) {
     case CPPROF__WAITS_MUTEX_LOCK:
-    case CPPROF__WAITS_CONDITION:
         return CPPROF__FOR_MUTEX;
+    case CPPROF__WAITS_CONDITION:
+        return CPPROF__FOR_CONDITION;
     case CPPROF__WAITS_READ_LOCK:
         return CPPROF__FOR_READ_LOCK;
     case CPPROF__WAITS_WRITE_LOCK:
@@ -393,16 +424,17 @@ cpprof__waits_for_is_true(struct cpprof__waits_for *guess,
 {
     enum cpprof__waits_for_kind kind;
 
-    /* The kernel's word, or the mutex's own and its owner's. */
-    if (guess->kind == CPPROF__FOR_JOIN ||
-        (guess->is_pi && !guess->is_refused) ||
-        (guess->kind == CPPROF__FOR_MUTEX && call->args[2] & FUTEX_WAITERS))
+    /* The kernel's word. */
+    if (guess->kind == CPPROF__FOR_JOIN || (guess->is_pi && !guess->is_refused))
         return true;
     kind = kind_of_hook(wait_kind);
     if (!kind)
         kind = kind_of_function(stack);
     if (!guess->kind)
         see_unknown(guess, call, kind);
+    /* A condition on the stack looks as what the kernel refuses. */
+    if (kind == CPPROF__FOR_CONDITION && !guess->is_refused)
+        kind = CPPROF__FOR_MUTEX;
     return kind && kind == guess->kind;
 }
 
@@ -411,8 +443,8 @@ cpprof__waits_for_name(enum cpprof__waits_for_kind kind)
 {
     /* ORDER: enum cpprof__waits_for_kind */
     static const char *const names[] = {
-        "nothing known",     "mutex", "rwlock (to read)",
-        "rwlock (to write)", "join",  "semaphore",
+        "nothing known", "mutex",     "rwlock (to read)", "rwlock (to write)",
+        "join",          "semaphore", "condition",
     };
 
     return names[kind];

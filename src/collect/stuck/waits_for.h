@@ -33,6 +33,7 @@ enum cpprof__waits_for_kind {
     CPPROF__FOR_WRITE_LOCK,
     CPPROF__FOR_JOIN,
     CPPROF__FOR_SEMAPHORE,
+    CPPROF__FOR_CONDITION, /* of functions only: it, and then its mutex */
 };
 
 struct cpprof__waits_for {
@@ -42,6 +43,7 @@ struct cpprof__waits_for {
     uintptr_t lock;  /* its address; of a join 0 */
     int32_t holder;  /* tid; of a join who is to end; 0: not known */
     bool is_between; /* processes: the holder may be of another one */
+    bool may_be_robust;
 };
 
 /*
@@ -66,6 +68,12 @@ cpprof__waits_for_is_true(struct cpprof__waits_for *guess,
 /* Who holds it now; 0: nobody, or not known. */
 int32_t
 cpprof__waits_for_holder(const struct cpprof__waits_for *wait);
+
+/* Is the holder a thread of this process? One of another may have the same tid
+ * in another namespace, so of a lock between processes that is known only of
+ * robust mutexes, which are in their holder's list. */
+bool
+cpprof__waits_for_one_of_ours(const struct cpprof__waits_for *wait);
 
 /* "mutex", "rwlock (to read)", "join" */
 const char *
