@@ -267,7 +267,19 @@ put_label_value(struct cpprof__buffer *out, const struct pprof_profile *p,
     put_text(out, text, n);
 }
 
-/* Those that all samples have come first, unless the sample has the key. */
+/* Is the key of n bytes in "key=value,key=value"? */
+static bool
+has_given(const char *text, const char *key, size_t n)
+{
+    for (; *text; text += strcspn(text, ","), text += *text == ',')
+        if (strcspn(text, "=,") == n && text[n] == '=' &&
+            memcmp(text, key, n) == 0)
+            return true;
+    return false;
+}
+
+/* Those that all samples have come first, unless the sample has the key. The
+ * last of a key counts. */
 static size_t
 put_given_labels(struct cpprof__ndjson *n, const struct pprof_profile *p,
                  const struct pprof_sample *s)
@@ -285,7 +297,8 @@ put_given_labels(struct cpprof__ndjson *n, const struct pprof_profile *p,
             if (strlen(own) == key && memcmp(own, text, key) == 0)
                 break;
         }
-        if (i < s->n_labels || key == all)
+        if (i < s->n_labels || key == all ||
+            has_given(text + all + (text[all] == ','), text, key))
             continue;
         put_raw(out, n_put++ ? ",\"" : "\"");
         put_text(out, text, key);

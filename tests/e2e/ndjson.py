@@ -101,6 +101,9 @@ def check_labels():
                            data=data).stdout)
     TAP.same("labels: those of all samples", samples[0]["labels"],
              {"version": "1.2", "k": "a\"b"})
+    done = run("-to=ndjson", "-labels=k=1,a=b,k=2,k", data=data).stdout
+    TAP.ok("labels: of a key that is given twice the last counts",
+           b'"labels":{"a":"b","k":"2"}' in done, done)
     with open(os.path.join(HERE, "..", "fixtures", "linux.perf"), "rb") as file:
         perf = file.read()
     _, samples = lines(run("-to=ndjson", "-labels=comm=x,host=h",

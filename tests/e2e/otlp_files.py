@@ -168,6 +168,11 @@ def check_labels():
              there.samples[0][1][1], {"link": (trace, span), "k": "a"})
     TAP.same("labels: what is no id is none", there.samples[0][2][1],
              {"trace_id": "no id", "span_id": span})
+    other = Pprof().sample([1, 2], ("thread", "io"), ("thread.name", "cpu"),
+                           ("a\udcff", "1"), ("a\udcfe", "2")).data()
+    TAP.same("labels: two that have one key in OTLP are one attribute",
+             Profiles(otlp(other)).samples[0][0][1],
+             {"thread.name": ["io", "cpu"], "a\ufffd": ["2", "1"]})
     once = run("-to=pprof", data=data).stdout
     TAP.same("labels: all are read back", text(otlp(data)), text(once))
     TAP.same("labels: each value is one of its sample",
@@ -323,6 +328,8 @@ def check_refused():
             ("no such attribute", message([(1, [b"\x12\x01\x09"
                                                 + values(4)])]),
              "no such attribute of a sample"),
+            ("half a timestamp", message([(1, [STACK + chunk(5, b"1234")])]),
+             "half a timestamp"),
             ("no such link", message([(1, [STACK + b"\x18\x05" + values(4)])]),
              "no such link"),
             ("no such string", message([(9, [STACK + values(4)])]),
@@ -346,6 +353,37 @@ def check_refused():
            and b"-sample_index is for" in done.stderr, done.stderr)
 
 
+def many(n, attribute=b"", stack=(1,), extra=b"", link=b"", sample=b""):
+    """n samples that refer to the same things, of which each may be large."""
+    sample = (b"\x08\x02" if extra else STACK) + sample + values(1)
+    data = message([(1, [sample] * n)], stacks=(stack,))
+    return data + chunk(2, chunk(6, b"\x08\x04" + chunk(2, attribute))
+                        + chunk(4, link) + chunk(7, extra))
+
+
+def check_bombs():
+    """What costs two bytes in the file and a walk over a megabyte here."""
+    big, n = 200000, 60000
+    empty = chunk(5, chunk(1, b"\x0a\x00") * big)
+    for name, data in (
+            ("attributes of many empty texts",
+             many(n, attribute=empty, sample=b"\x12\x01\x02")),
+            ("attributes of unknown fields",
+             many(n, attribute=b"\x78\x01" * big, sample=b"\x12\x01\x02")),
+            ("links of unknown fields",
+             many(n, link=b"\x78\x01" * big, sample=b"\x18\x01")),
+            ("stacks of no locations", many(n, stack=(0,) * big)),
+            ("stacks of unknown fields", many(n, extra=b"\x78\x01" * big))):
+        done = run("-to=pprof", "-o", "/dev/null", data=data)
+        TAP.ok("bombs: %s are refused" % name, done.returncode == 2
+               and b"larger than the file may be" in done.stderr,
+               done.returncode, done.stderr)
+    attribute = chunk(5, chunk(1, chunk(1, b"a")) * 40)
+    TAP.same("bombs: what is usual is read", rows(many(
+        200, attribute=attribute, sample=b"\x12\x01\x02")),
+        ([("cpu", "ns")], [[200]]))
+
+
 def check_names():
     data = Pprof().sample([1, 2]).data()
     run("-o", "x.otlp", data=data)
@@ -363,5 +401,6 @@ check_hash()
 check_resource()
 check_others()
 check_refused()
+check_bombs()
 check_names()
 sys.exit(TAP.end())

@@ -79,12 +79,14 @@ add_comments(struct decoder *d, struct bytes value)
 static enum cpprof_status
 profile_attribute(struct decoder *d, uint64_t number, void *ctx)
 {
-    const struct attribute *a = cpprof__otlp_attribute_at(d, number);
     struct pprof_info *info = &d->p->info;
+    const struct attribute *a;
+    enum cpprof_status status =
+        cpprof__otlp_attribute_at(d, number, "profile", &a);
 
     (void)ctx;
-    if (!a)
-        return cpprof__otlp_bad(d, NULL, "no such attribute of a profile");
+    if (status != CPPROF_OK)
+        return status;
     if (cpprof__otlp_has_key(d, a, CPPROF__OTLP_COMMENT))
         return add_comments(d, a->value);
     if (cpprof__otlp_has_key(d, a, CPPROF__OTLP_DROP_FRAMES))

@@ -87,9 +87,10 @@ bool
 cpprof__otlp_string(struct decoder *d, uint64_t number, uint32_t *found);
 enum cpprof_status
 cpprof__otlp_no_such(struct decoder *d, struct bytes at, const char *what);
-/* The attribute of a number in the file, or NULL. */
-const struct attribute *
-cpprof__otlp_attribute_at(const struct decoder *d, uint64_t number);
+/* Find the attribute of a number in the file; whose: for the message. */
+enum cpprof_status
+cpprof__otlp_attribute_at(struct decoder *d, uint64_t number, const char *whose,
+                          const struct attribute **found);
 bool
 cpprof__otlp_has_key(const struct decoder *d, const struct attribute *a,
                      const char *key);
@@ -100,6 +101,9 @@ cpprof__otlp_text_of(struct decoder *d, struct bytes value, uint32_t *text);
 /* Take so much out of what the profile may need. */
 enum cpprof_status
 cpprof__otlp_spend(struct decoder *d, uint64_t n);
+/* Pay for n bytes that are walked over because something refers to them. */
+enum cpprof_status
+cpprof__otlp_spend_walk(struct decoder *d, size_t n);
 /* Sort the fields of a dictionary into tables. */
 enum cpprof_status
 cpprof__otlp_split_dictionary(struct decoder *d, struct bytes message);

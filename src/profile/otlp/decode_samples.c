@@ -13,6 +13,10 @@
 /* A label costs time rather than memory: a set is kept once. */
 #define LABEL_COST 8
 
+/* Of what a stack has and nobody writes: a location 0, an unknown field. Each
+ * sample of the stack walks over it. */
+#define JUNK_COST 64
+
 /* ------------------------------------------------------------ labels ---- */
 
 static enum cpprof_status
@@ -108,12 +112,14 @@ add_values(struct decoder *d, const struct attribute *a)
 static enum cpprof_status
 sample_attribute(struct decoder *d, uint64_t number, void *ctx)
 {
-    const struct attribute *found = cpprof__otlp_attribute_at(d, number);
+    const struct attribute *found;
+    enum cpprof_status status =
+        cpprof__otlp_attribute_at(d, number, "sample", &found);
     struct attribute a;
 
     (void)ctx;
-    if (!found)
-        return cpprof__otlp_bad(d, NULL, "no such attribute of a sample");
+    if (status != CPPROF_OK)
+        return status;
     a = *found;
     if (cpprof__otlp_has_key(d, &a, CPPROF__OTLP_THREAD_NAME))
         a.key = cpprof__strings_add_text(&d->p->strings, "thread");
@@ -149,6 +155,7 @@ add_link(struct decoder *d, uint64_t number)
         return CPPROF_OK;
     if (number >= d->links_at.n)
         return cpprof__otlp_bad(d, NULL, "no such link");
+    status = cpprof__otlp_spend_walk(d, d->links_at.at[number].n);
     r = reader(d->links_at.at[number]);
     while (status == CPPROF_OK && cpprof__proto_next(&r, &field, &error))
         if (IS_BYTES(&field, 1))
@@ -214,6 +221,9 @@ cpprof__otlp_read_row(struct decoder *d, struct bytes message, struct row *row)
             link = field.value;
         else if (field.number == 4)
             status = cpprof__otlp_each_number(d, &field, count_value, &values);
+        else if (field.number == 5 && field.wire == CPPROF__WIRE_BYTES &&
+                 field.n % 8)
+            status = cpprof__otlp_bad(d, field.data, "half a timestamp");
         else if (field.number == 5)
             n_times += field.wire == CPPROF__WIRE_BYTES ? field.n / 8 : 1;
     if (error)
@@ -246,7 +256,7 @@ add_frame(struct decoder *d, uint64_t location, void *ctx)
     if (location > d->p->locations.n)
         return cpprof__otlp_bad(d, NULL, "no such location");
     if (!location)
-        return CPPROF_OK;
+        return cpprof__otlp_spend(d, JUNK_COST);
     if (cpprof__otlp_spend(d, sizeof *frame) != CPPROF_OK)
         return CPPROF_LIMIT;
     frame = CPPROF__ARRAY_ADD(&d->p->frames);
@@ -265,15 +275,16 @@ cpprof__otlp_add_sample(struct decoder *d, const struct row *row, size_t type)
     size_t n_types = d->p->sample_types.n;
     enum cpprof_status status =
         cpprof__otlp_spend(d, sizeof s + n_types * sizeof(int64_t));
-    struct cpprof__reader r;
+    struct cpprof__reader r = row->stack ? reader(d->stacks_at.at[row->stack])
+                                         : cpprof__reader(NULL, 0);
     struct cpprof__field field;
     const char *error = NULL;
 
-    r = row->stack ? reader(d->stacks_at.at[row->stack])
-                   : cpprof__reader(NULL, 0);
     while (status == CPPROF_OK && cpprof__proto_next(&r, &field, &error))
         if (field.number == 1)
             status = cpprof__otlp_each_number(d, &field, add_frame, &s);
+        else
+            status = cpprof__otlp_spend(d, JUNK_COST);
     if (error)
         return cpprof__otlp_bad(d, r.next, error);
     if (status != CPPROF_OK)

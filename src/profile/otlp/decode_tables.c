@@ -75,12 +75,14 @@ static enum cpprof_status
 mapping_attribute(struct decoder *d, uint64_t number, void *ctx)
 {
     static const char *const has[] = CPPROF__OTLP_HAS;
-    const struct attribute *a = cpprof__otlp_attribute_at(d, number);
     struct pprof_mapping *m = ctx;
+    const struct attribute *a;
+    enum cpprof_status status =
+        cpprof__otlp_attribute_at(d, number, "mapping", &a);
     unsigned bit;
 
-    if (!a)
-        return cpprof__otlp_bad(d, NULL, "no such attribute of a mapping");
+    if (status != CPPROF_OK)
+        return status;
     if (cpprof__otlp_has_key(d, a, CPPROF__OTLP_BUILD_ID) ||
         (!m->build_id && cpprof__otlp_has_key(d, a, CPPROF__OTLP_BUILD_ID_GO)))
         cpprof__otlp_text_of(d, a->value, &m->build_id);
@@ -120,11 +122,13 @@ read_mapping(struct decoder *d, struct bytes message)
 static enum cpprof_status
 location_attribute(struct decoder *d, uint64_t number, void *ctx)
 {
-    const struct attribute *a = cpprof__otlp_attribute_at(d, number);
     struct pprof_location *l = ctx;
+    const struct attribute *a;
+    enum cpprof_status status =
+        cpprof__otlp_attribute_at(d, number, "location", &a);
 
-    if (!a)
-        return cpprof__otlp_bad(d, NULL, "no such attribute of a location");
+    if (status != CPPROF_OK)
+        return status;
     if (cpprof__otlp_has_key(d, a, CPPROF__OTLP_IS_FOLDED) &&
         cpprof__otlp_number_of(a->value, 2))
         l->flags |= PPROF_FOLDED;

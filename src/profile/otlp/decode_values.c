@@ -10,6 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of what samples refer to: a walk over so many bytes is free, and each byte of
+ * a longer one costs what so many of a profile do. */
+#define USUAL_BYTES 64
+#define WALK_COST   16
+
 enum cpprof_status
 cpprof__otlp_bad(struct decoder *d, const uint8_t *at, const char *what)
 {
@@ -92,11 +97,18 @@ cpprof__otlp_no_such(struct decoder *d, struct bytes at, const char *what)
     return cpprof__otlp_bad(d, at.data, text);
 }
 
-/* The attribute of a number in the file, or NULL. */
-const struct attribute *
-cpprof__otlp_attribute_at(const struct decoder *d, uint64_t number)
+enum cpprof_status
+cpprof__otlp_attribute_at(struct decoder *d, uint64_t number, const char *whose,
+                          const struct attribute **found)
 {
-    return number < d->attributes.n ? &d->attributes.at[number] : NULL;
+    char text[64];
+
+    if (number >= d->attributes.n) {
+        snprintf(text, sizeof text, "no such attribute of a %s", whose);
+        return cpprof__otlp_bad(d, NULL, text);
+    }
+    *found = &d->attributes.at[number];
+    return cpprof__otlp_spend_walk(d, (*found)->value.n);
 }
 
 bool
@@ -138,4 +150,13 @@ cpprof__otlp_spend(struct decoder *d, uint64_t n)
                             "the file may be");
     d->left -= n;
     return CPPROF_OK;
+}
+
+/* A number of one byte may refer to something of a million, and so may the next
+ * one. What is as small as what is usual is no dearer than the number. */
+enum cpprof_status
+cpprof__otlp_spend_walk(struct decoder *d, size_t n)
+{
+    return n <= USUAL_BYTES ? CPPROF_OK
+                            : cpprof__otlp_spend(d, (uint64_t)n * WALK_COST);
 }

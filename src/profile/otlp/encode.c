@@ -241,10 +241,11 @@ put_value(struct encoder *e, const struct pprof_label *label)
 /* The attribute of n labels of one key, an array if there are several: no list
  * may have a key twice. */
 static uint32_t
-label_attribute(struct encoder *e, const struct pprof_label *labels, size_t n)
+label_attribute(struct encoder *e, uint32_t key,
+                const struct pprof_label *labels, size_t n)
 {
     uint32_t unit = labels->kind == PPROF_LABEL_NUMBER ? labels->unit : 0;
-    size_t mark = begin_attribute(e, key_number(e, labels)), array, one, i;
+    size_t mark = begin_attribute(e, key), array, one, i;
 
     if (n == 1) {
         put_value(e, labels);
@@ -261,6 +262,20 @@ label_attribute(struct encoder *e, const struct pprof_label *labels, size_t n)
     return end_attribute(e, mark, number(e, unit));
 }
 
+/* The key of each label as it is written. Two keys of pprof may be one of OTLP:
+ * "thread" and "thread.name", or what differs in bytes that are not UTF-8. */
+static uint32_t *
+key_numbers(struct encoder *e, const struct pprof_label *labels, size_t n)
+{
+    uint32_t *keys = calloc(n + 1, sizeof *keys);
+    size_t i;
+
+    e->failed |= !keys;
+    for (i = 0; i < n && keys; i++)
+        keys[i] = key_number(e, &labels[i]);
+    return keys;
+}
+
 /* Labels are sorted by key, but texts come before numbers: those of a key that
  * has both are gathered in `run`. */
 static void
@@ -272,18 +287,18 @@ put_label_set(struct encoder *e, uint32_t set)
         cpprof__label_set(&e->p->labels, set, &n);
     const struct pprof_label *trace = id_label(e, labels, n, "trace_id", 32),
                              *span = id_label(e, labels, n, "span_id", 16);
-    uint32_t link = link_of(e, trace, span);
+    uint32_t link = link_of(e, trace, span), *keys = key_numbers(e, labels, n);
 
     for (i = 0; i < n && !e->failed; i++) {
         if (link && (&labels[i] == trace || &labels[i] == span))
             continue;
-        for (k = 0; k < i && labels[k].key != labels[i].key; k++) {
+        for (k = 0; k < i && keys[k] != keys[i]; k++) {
         }
         if (k < i)
             continue; /* with the first one of the key */
         run.n = 0;
         for (k = i; k < n; k++)
-            if (labels[k].key == labels[i].key) {
+            if (keys[k] == keys[i]) {
                 struct pprof_label *one = CPPROF__ARRAY_ADD(&run);
 
                 if (one)
@@ -293,9 +308,10 @@ put_label_set(struct encoder *e, uint32_t set)
             }
         if (!e->failed)
             cpprof__put_varint(&e->label_bytes,
-                               label_attribute(e, run.at, run.n));
+                               label_attribute(e, keys[i], run.at, run.n));
     }
     CPPROF__ARRAY_FREE(&run);
+    free(keys);
     if (e->label_bytes.n > mark)
         cpprof__put_end(&e->label_bytes, 2, mark);
     cpprof__put_uint_opt(&e->label_bytes, 3, link);
