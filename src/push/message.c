@@ -148,14 +148,14 @@ put_series(struct cpprof__buffer *out, const struct cpprof__push_plan *plan,
 static void
 make_push(const struct cpprof__push_plan *plan,
           const struct cpprof__push_profile *profile,
-          struct cpprof__push_item *item, struct cpprof__buffer *url)
+          struct cpprof__push_message *m, struct cpprof__buffer *url)
 {
-    size_t mark = cpprof__put_begin(&item->body);
+    size_t mark = cpprof__put_begin(&m->body);
 
-    put_series(&item->body, plan, profile);
-    cpprof__put_end(&item->body, 1, mark);
+    put_series(&m->body, plan, profile);
+    cpprof__put_end(&m->body, 1, mark);
     cpprof__buffer_printf(url, "%s/push.v1.PusherService/Push", plan->url);
-    strcpy(item->type, "application/proto");
+    strcpy(m->type, "application/proto");
 }
 
 /* ---- /ingest ---------------------------------------------------------- */
@@ -209,63 +209,59 @@ put_part(struct cpprof__buffer *out, const char *boundary, const char *name,
 static void
 make_ingest(const struct cpprof__push_plan *plan,
             const struct cpprof__push_profile *profile,
-            struct cpprof__push_item *item, struct cpprof__buffer *url)
+            struct cpprof__push_message *m, struct cpprof__buffer *url)
 {
     const char *types = kinds[number_of(profile->kind)].types;
     char boundary[37];
 
     cpprof__push_uuid(boundary);
-    put_part(&item->body, boundary, "profile", "profile.pprof", profile->data,
+    put_part(&m->body, boundary, "profile", "profile.pprof", profile->data,
              profile->n);
     if (types)
-        put_part(&item->body, boundary, "sample_type_config",
+        put_part(&m->body, boundary, "sample_type_config",
                  "sample_type_config.json", types, strlen(types));
-    cpprof__buffer_printf(&item->body, "--%s--\r\n", boundary);
+    cpprof__buffer_printf(&m->body, "--%s--\r\n", boundary);
     put_query(url, plan, profile);
-    snprintf(item->type, sizeof item->type, "multipart/form-data; boundary=%s",
+    snprintf(m->type, sizeof m->type, "multipart/form-data; boundary=%s",
              boundary);
 }
 
 /* ---- OTLP ------------------------------------------------------------- */
 
-/* The profile as it is: the plug-in makes the request of it, once, when it is
- * to be sent (sender.c). So what waits is small. */
+/* The profile is one already: the plug-in has made it. */
 static void
 make_otlp(const struct cpprof__push_plan *plan,
           const struct cpprof__push_profile *profile,
-          struct cpprof__push_item *item, struct cpprof__buffer *url)
+          struct cpprof__push_message *m, struct cpprof__buffer *url)
 {
-    cpprof__buffer_append(&item->body, profile->data, profile->n);
+    cpprof__buffer_append(&m->body, profile->data, profile->n);
     cpprof__buffer_printf(url, "%s", plan->url);
-    strcpy(item->type, "application/x-protobuf");
-    item->is_raw = true;
+    strcpy(m->type, "application/x-protobuf");
 }
 
 /* ----------------------------------------------------------------------- */
 
-struct cpprof__push_item *
+struct cpprof__push_message *
 cpprof__push_message(const struct cpprof__push_plan *plan,
                      const struct cpprof__push_profile *profile)
 {
-    struct cpprof__push_item *item = calloc(1, sizeof *item);
+    struct cpprof__push_message *m = calloc(1, sizeof *m);
     struct cpprof__buffer url = {0};
 
-    if (!item)
+    if (!m)
         return NULL;
     /* Reserved at once, so that the buffer does not grow to twice the size. */
-    cpprof__buffer_reserve(&item->body, profile->n + 4096);
+    cpprof__buffer_reserve(&m->body, profile->n + 4096);
     if (plan->protocol == CPPROF_PUSH_OTLP)
-        make_otlp(plan, profile, item, &url);
+        make_otlp(plan, profile, m, &url);
     else if (plan->protocol == CPPROF_PUSH_INGEST)
-        make_ingest(plan, profile, item, &url);
+        make_ingest(plan, profile, m, &url);
     else
-        make_push(plan, profile, item, &url);
+        make_push(plan, profile, m, &url);
     cpprof__buffer_append(&url, "", 1);
-    if (item->body.failed || url.failed) {
-        cpprof__buffer_free(&url);
-        cpprof__push_item_free(item);
-        return NULL;
-    }
-    item->url = (char *)url.data;
-    return item;
+    m->url = (char *)url.data;
+    if (!m->body.failed && !url.failed)
+        return m;
+    cpprof__push_message_free(m);
+    return NULL;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A profile as Pyroscope takes it: /ingest or /push.v1.PusherService/Push. */
+/* A request that brings a profile: /push.v1.PusherService/Push, /ingest, or
+ * OTLP. */
 #ifndef PUSH_MESSAGE_H
 #define PUSH_MESSAGE_H
 
 #include "push/plan.h"
 #include "push/queue.h"
 
-/* The profile of one kind and interval, gzipped. */
+/* The profile of one kind and interval, or a part of it, gzipped. */
 struct cpprof__push_profile {
     uint32_t kind; /* CPPROF_PUSH_* */
     const void *data;
@@ -22,8 +23,9 @@ cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind);
 void
 cpprof__push_uuid(char text[37]);
 
-/* The request that brings it, or NULL: no memory. Safety: MT. */
-struct cpprof__push_item *
+/* The request that brings it, or NULL: no memory. Of OTLP, data is what the
+ * plug-in made. Safety: MT. */
+struct cpprof__push_message *
 cpprof__push_message(const struct cpprof__push_plan *plan,
                      const struct cpprof__push_profile *profile);
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__PUSH_ABI    2
+#define CPPROF__PUSH_ABI    3
 #define CPPROF__PUSH_SYMBOL "cpprof__push_http"
 
 /* One request: POST. */
@@ -46,11 +46,14 @@ struct cpprof__push_http {
                  struct cpprof__push_reply *reply);
     void (*close)(void *connection);
 
-    /* A gzipped profile.proto as a gzipped request of OTLP, which is the
-     * caller's to free(); resource: OTEL_RESOURCE_ATTRIBUTES. False: no
-     * memory, or more than 64 MiB. */
-    bool (*otlp)(const void *profile, size_t n, const char *resource,
-                 void **body, size_t *n_body);
+    /* Hand over a gzipped profile.proto in gzipped parts that a server takes,
+     * mostly one: as they are, which is what Pyroscope takes, or as requests of
+     * OTLP, with what resource says (OTEL_RESOURCE_ATTRIBUTES; else NULL). Each
+     * sample is in one of them. False: `use` returned it, no memory, or more
+     * than 64 MiB. */
+    bool (*parts)(const void *profile, size_t n, const char *resource,
+                  bool (*use)(void *ctx, const void *data, size_t n),
+                  void *ctx);
 };
 
 #endif

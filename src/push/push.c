@@ -144,7 +144,7 @@ complain(void *ctx, const struct cpprof_error *error)
 static void
 take_profile(void *ctx, const struct cpprof__push_profile *profile)
 {
-    struct cpprof__push_item *item = NULL;
+    struct cpprof__push_item *item;
     struct cpprof__push *push = ctx;
     struct cpprof_error error;
 
@@ -153,8 +153,16 @@ take_profile(void *ctx, const struct cpprof__push_profile *profile)
             complain(push, &error);
         return;
     }
-    item = cpprof__push_message(&push->plan, profile);
-    if (!item) {
+    item = calloc(1, sizeof *item);
+    if (item) {
+        item->kind = profile->kind;
+        item->from_ns = profile->from_ns;
+        item->until_ns = profile->until_ns;
+        cpprof__buffer_reserve(&item->body, profile->n);
+        cpprof__buffer_append(&item->body, profile->data, profile->n);
+    }
+    if (!item || item->body.failed) {
+        cpprof__push_item_free(item);
         cpprof__fail_nomem(&error);
         complain(push, &error);
         return;
@@ -406,6 +414,7 @@ finish(struct cpprof__push *push)
     wait_for_threads(push, END_NS);
     store_release(&push->cancelled, 1u);
     wait_for_threads(push, CANCEL_NS);
+    cpprof__push_queue_clear(&push->queue); /* what is left is told, too */
     tell(push, true);
 }
 

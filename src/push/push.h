@@ -40,6 +40,7 @@ struct cpprof__push {
     const struct cpprof__push_http *http; /* NULL: not loaded */
     struct cpprof__push_item *item;       /* that it sends; NULL: none */
     struct cpprof__buffer resource; /* OTLP; made with the first request */
+    bool is_silent; /* the server did not answer the last request */
 };
 
 /* Errors: CPPROF_UNSUPPORTED. */

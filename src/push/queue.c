@@ -13,11 +13,26 @@
 #include <string.h>
 
 void
+cpprof__push_message_free(struct cpprof__push_message *message)
+{
+    if (!message)
+        return;
+    free(message->url);
+    cpprof__buffer_free(&message->body);
+    free(message);
+}
+
+void
 cpprof__push_item_free(struct cpprof__push_item *item)
 {
     if (!item)
         return;
-    free(item->url);
+    while (item->requests) {
+        struct cpprof__push_message *next = item->requests->next;
+
+        cpprof__push_message_free(item->requests);
+        item->requests = next;
+    }
     cpprof__buffer_free(&item->body);
     free(item);
 }
@@ -43,7 +58,7 @@ measure(struct cpprof__push_item *item)
         item->body.data = data;
         item->body.capacity = item->body.n;
     }
-    item->n_bytes = sizeof *item + strlen(item->url) + 1 + item->body.capacity;
+    item->n_bytes = sizeof *item + item->body.capacity;
 }
 
 /* The caller holds the lock. */
@@ -144,12 +159,14 @@ cpprof__push_queue_dropped(struct cpprof__push_queue *queue, bool forget)
 void
 cpprof__push_queue_clear(struct cpprof__push_queue *queue)
 {
-    struct cpprof__push_item *all;
+    struct cpprof__push_item *all, *item;
 
     cpprof__own_lock_take(&queue->lock);
     all = queue->first;
     queue->first = queue->last = NULL;
     queue->n_bytes = queue->n_taken;
+    for (item = all; item; item = item->next)
+        queue->n_dropped++;
     cpprof__own_lock_give(&queue->lock);
     free_all(all);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests that wait for the server. Their memory, including the one that is
+ * Profiles that wait for the server. Their memory, including the one that is
  * being sent, is bounded: the oldest are dropped for the newest.
  */
 #ifndef PUSH_QUEUE_H
@@ -9,13 +9,14 @@
 #include "base/buffer.h"
 #include "collect/runtime/own_lock.h"
 
+/* A profile that waits. Requests are made of it when it is sent. */
 struct cpprof__push_item {
     struct cpprof__push_item *next;
-    size_t n_bytes; /* of memory; set by put */
-    char *url;
-    char type[96]; /* Content-Type */
-    bool is_raw;   /* body is a profile that is not OTLP yet */
-    struct cpprof__buffer body;
+    size_t n_bytes;             /* of memory; set by put */
+    uint32_t kind;              /* CPPROF_PUSH_* */
+    int64_t from_ns, until_ns;  /* since 1970 */
+    struct cpprof__buffer body; /* gzipped; empty once there are requests */
+    struct cpprof__push_message *requests; /* that are left to be sent */
 };
 
 struct cpprof__push_queue {
@@ -27,6 +28,16 @@ struct cpprof__push_queue {
     uint64_t n_dropped; /* since they were forgotten */
 };
 
+/* One request. */
+struct cpprof__push_message {
+    struct cpprof__push_message *next;
+    char *url;
+    char type[96]; /* Content-Type */
+    struct cpprof__buffer body;
+};
+
+void
+cpprof__push_message_free(struct cpprof__push_message *message);
 void
 cpprof__push_item_free(struct cpprof__push_item *item);
 
@@ -46,6 +57,7 @@ cpprof__push_queue_done(struct cpprof__push_queue *queue,
 uint64_t
 cpprof__push_queue_dropped(struct cpprof__push_queue *queue, bool forget);
 
+/* Drop all that is in it. */
 void
 cpprof__push_queue_clear(struct cpprof__push_queue *queue);
 

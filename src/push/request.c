@@ -68,21 +68,21 @@ make_head(const struct cpprof__push_plan *plan, const char *type,
 void
 cpprof__push_request(const struct cpprof__push_plan *plan,
                      const struct cpprof__push_http *http, void *connection,
-                     const struct cpprof__push_item *item,
+                     const struct cpprof__push_message *message,
                      const uint32_t *cancelled,
                      struct cpprof__push_reply *reply)
 {
     struct cpprof__push_post post = {
-        .url = item->url,
-        .body = item->body.data,
-        .n_body = item->body.n,
+        .url = message->url,
+        .body = message->body.data,
+        .n_body = message->body.n,
         .timeout_ms = TIMEOUT_MS,
         .cancelled = cancelled,
     };
     struct request_head head;
 
     memset(reply, 0, sizeof *reply);
-    if (!make_head(plan, item->type, &head)) {
+    if (!make_head(plan, message->type, &head)) {
         snprintf(reply->text, sizeof reply->text,
                  "there is no token of one line in %.100s", plan->token_file);
         return;
@@ -132,10 +132,14 @@ cpprof__push_say_rejected(const struct cpprof__push_plan *plan,
                           size_t n)
 {
     *line = 0;
-    if (plan->protocol == CPPROF_PUSH_OTLP &&
-        (reply->n_rejected || *reply->text))
+    if (plan->protocol != CPPROF_PUSH_OTLP)
+        return;
+    if (reply->n_rejected)
         snprintf(line, n, "push: %.70s: rejects %llu profiles: %.80s",
                  plan->shown, (unsigned long long)reply->n_rejected,
+                 reply->text);
+    else if (*reply->text)
+        snprintf(line, n, "push: %.70s: warns: %.100s", plan->shown,
                  reply->text);
 }
 

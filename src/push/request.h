@@ -17,7 +17,7 @@ enum cpprof__push_outcome {
 void
 cpprof__push_request(const struct cpprof__push_plan *plan,
                      const struct cpprof__push_http *http, void *connection,
-                     const struct cpprof__push_item *item,
+                     const struct cpprof__push_message *message,
                      const uint32_t *cancelled,
                      struct cpprof__push_reply *reply);
 

@@ -10,9 +10,11 @@
 #include "push/push.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "base/status.h"
 #include "collect/runtime/own_threads.h"
 #include "object/plug_in.h"
+#include "push/message.h"
 #include "push/request.h"
 #include "push/resource.h"
 
@@ -23,6 +25,10 @@
 
 #define NS_PER_MS 1000000ull
 #define LOOK_NS   (1000 * NS_PER_MS)
+
+/* A failure that took longer than that: the server is silent rather than not
+ * there, and the end of the process does not wait for it again. */
+#define SLOW_NS (250 * NS_PER_MS)
 
 /* ---- the plug-in ------------------------------------------------------ */
 
@@ -39,48 +45,82 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
 /* PAUSED: the item is kept. */
 enum { PAUSED = CPPROF__PUSH_REFUSED + 1 };
 
-/* Make the request of a profile that waited. */
+/* Where the next request of an item goes. */
+struct requests {
+    const struct cpprof__push *push;
+    const struct cpprof__push_item *item;
+    struct cpprof__push_message **end;
+};
+
+static bool
+add_request(void *ctx, const void *data, size_t n)
+{
+    struct requests *r = ctx;
+    const struct cpprof__push_profile part = {
+        r->item->kind, data, n, r->item->from_ns, r->item->until_ns};
+
+    *r->end = cpprof__push_message(&r->push->plan, &part);
+    if (!*r->end)
+        return false;
+    r->end = &(*r->end)->next;
+    return true;
+}
+
+/* Make the requests of a profile that waited. */
 static bool
 make_ready(struct cpprof__push *push, struct cpprof__push_item *item)
 {
-    size_t n = 0;
-    void *body;
+    struct requests r = {push, item, &item->requests};
+    bool is_otlp = push->plan.protocol == CPPROF_PUSH_OTLP;
 
-    if (!item->is_raw)
+    if (item->requests)
         return true;
-    if (!push->resource.n)
+    if (is_otlp && !push->resource.n)
         cpprof__push_resource(&push->plan, &push->resource);
     if (push->resource.failed ||
-        !push->http->otlp(item->body.data, item->body.n,
-                          (const char *)push->resource.data, &body, &n)) {
+        !push->http->parts(item->body.data, item->body.n,
+                           is_otlp ? (const char *)push->resource.data : NULL,
+                           add_request, &r)) {
         cpprof__push_notice(push, "push: a profile is larger than 64 MiB, or "
                                   "there is no memory to send it; dropped");
         return false;
     }
     cpprof__buffer_free(&item->body);
-    item->body = (struct cpprof__buffer){body, n, n, false};
-    item->is_raw = false;
     return true;
 }
 
-/* Send an item until it is accepted, refused or too late. At the end each item
- * gets one try, and none if the server was unreachable before. */
+/* Send a request once. A server that was silent is given up as soon as the
+ * process ends. */
 static unsigned
-send_one(struct cpprof__push *push, void *connection,
-         struct cpprof__push_item *item)
+try_once(struct cpprof__push *push, void *connection,
+         const struct cpprof__push_message *message,
+         struct cpprof__push_reply *reply)
+{
+    uint64_t begin_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    unsigned outcome;
+
+    cpprof__push_request(&push->plan, push->http, connection, message,
+                         push->is_silent ? &push->stop : &push->cancelled,
+                         reply);
+    outcome = cpprof__push_outcome(&push->plan, reply->status);
+    push->is_silent =
+        !reply->status && cpprof__now_ns(CLOCK_MONOTONIC) - begin_ns > SLOW_NS;
+    return outcome;
+}
+
+/* Send a request until it is accepted, refused or too late. At the end each
+ * gets one try, and none if the server was silent or unreachable before. */
+static unsigned
+send_request(struct cpprof__push *push, void *connection,
+             const struct cpprof__push_message *message)
 {
     struct cpprof__push_reply reply;
     char line[sizeof push->notice];
     unsigned outcome;
     unsigned n_failures = 0;
 
-    if (!make_ready(push, item))
-        return CPPROF__PUSH_REFUSED;
-
     for (;;) {
-        cpprof__push_request(&push->plan, push->http, connection, item,
-                             &push->cancelled, &reply);
-        outcome = cpprof__push_outcome(&push->plan, reply.status);
+        outcome = try_once(push, connection, message, &reply);
         if (outcome == CPPROF__PUSH_SENT)
             cpprof__push_say_rejected(&push->plan, &reply, line, sizeof line);
         else
@@ -100,6 +140,27 @@ send_one(struct cpprof__push *push, void *connection,
     }
     if (outcome == CPPROF__PUSH_AGAIN)
         store_release(&push->cancelled, 1u);
+    return outcome;
+}
+
+/* Send all of an item. What is sent of it is not sent again after a pause. */
+static unsigned
+send_one(struct cpprof__push *push, void *connection,
+         struct cpprof__push_item *item)
+{
+    struct cpprof__push_message *next;
+    unsigned outcome = CPPROF__PUSH_SENT;
+
+    if (!make_ready(push, item))
+        return CPPROF__PUSH_REFUSED;
+    while (item->requests) {
+        outcome = send_request(push, connection, item->requests);
+        if (outcome != CPPROF__PUSH_SENT)
+            break;
+        next = item->requests->next;
+        cpprof__push_message_free(item->requests);
+        item->requests = next;
+    }
     return outcome;
 }
 

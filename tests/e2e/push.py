@@ -170,6 +170,28 @@ def check_limits():
                  tuple(map(sum, zip(*found))), sums(data, 0))
 
 
+def check_limits_of_otlp():
+    """A collector takes 20 MiB, of which 600 names here are more than half."""
+    n, names = 600, [b"%d" % i * 5000 for i in range(10000, 10600)]
+    body = [chunk(1, b"\x08\x01\x10\x02")]
+    for i in range(1, n + 1):
+        body += [chunk(2, chunk(1, varint(i)) + chunk(2, varint(i))),
+                 chunk(4, b"\x08" + varint(i) + chunk(4, b"\x08" + varint(i))),
+                 chunk(5, b"\x08" + varint(i) + b"\x10" + varint(i + 2))]
+    path = os.path.join(FOLDER, "names.pb")
+    with open(path, "wb") as file:
+        file.write(b"".join(body + [chunk(6, s) for s in
+                                    [b"", b"n", b"count"] + names]))
+    with Server() as server:
+        done = run(path, "-to=otlp+" + server.url)
+        parts = [gzip.decompress(r.body) for r in server.requests]
+    TAP.ok("limits: parts for a collector", done.returncode == 0
+           and len(parts) == 2 and all(len(p) < 20 << 20 for p in parts),
+           [len(p) for p in parts], done.stderr)
+    TAP.same("limits: each sample once, of those",
+             sum(Profiles(p).total("n") for p in parts), n * (n + 1) // 2)
+
+
 def check_refused():
     bad = os.path.join(FOLDER, "bad")
     with open(bad, "w") as file:
@@ -202,5 +224,6 @@ check_otlp()
 check_answers()
 check_pyroscope()
 check_limits()
+check_limits_of_otlp()
 check_refused()
 sys.exit(TAP.end())

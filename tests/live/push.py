@@ -13,6 +13,7 @@ import base64
 import concurrent.futures
 import email.parser
 import email.policy
+import email.utils
 import gzip
 import json
 import os
@@ -453,6 +454,102 @@ def check_refused():
            ran.err)
 
 
+def endless(begin, part, limit=256 << 20):
+    sent = [0]
+
+    def answer(file):
+        file.write(begin)
+        while sent[0] < limit:
+            sent[0] += file.write(part)
+    return answer, sent
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def json_answer(file):
+    file.write(OK + b"Content-Type: application/json\r\nContent-Length: 21\r\n"
+               b"\r\n{\"partialSuccess\":{}}")
+
+
+def check_odd_answers():
+    """The server has said 200, and then does something else."""
+    body, n_body = endless(OK + b"\r\n", b"x" * 65536)
+    head, n_head = endless(OK, b"X: " + b"y" * 65000 + b"\r\n")
+    said = OK + b"Content-Length: 100\r\n\r\n"
+
+    def drip(file):
+        file.write(said)
+        while True:
+            file.write(b"x")
+            time.sleep(1)
+
+    with Server([body, head, lambda file: file.write(said + b"abc"),
+                 json_answer, drip]) as server:
+        ran = run_by("cpu,push=otlp+%s,push-interval=1" % server.url,
+                     "quiet=5600", "end=exit")
+        bodies = [r.body for r in server.requests]
+    TAP.ok("odd: what was taken is not sent again",
+           len(bodies) == len(set(bodies)) >= 5 and ran.status == 7
+           and "again" not in ran.err and "warns" not in ran.err,
+           len(bodies), ran.err)
+    TAP.ok("odd: no answer is read without end",
+           max(n_body[0], n_head[0]) < 32 << 20, n_body, n_head)
+
+    interim, n_interim = endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 99)
+
+    def later(file):
+        file.write(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\nRetry-After: "
+                   + email.utils.formatdate(time.time() + 4.5,
+                                            usegmt=True).encode()
+                   + b"\r\n\r\n")
+
+    with Server([interim, later]) as server:
+        ran = run_by("cpu,push=otlp+%s,push-interval=1" % server.url,
+                     "quiet=9000")
+        requests = list(server.requests)
+    TAP.ok("odd: a server that only says 100 is tried again",
+           len(requests) > 3 and requests[0].body == requests[1].body
+           == requests[2].body and n_interim[0] < 32 << 20
+           and "trying again" in ran.err, len(requests), n_interim, ran.err)
+    TAP.ok("odd: not before the date that it asks for",
+           requests[2].at - requests[1].at > 3,
+           [r.at - requests[0].at for r in requests])
+
+
+def check_silent():
+    """Of a server that was silent before nothing is hoped for at the end."""
+    for more in range(3):
+        with Server(["silence"] * 99) as server:
+            ran = Ran(server.url, "kinds=1", "interval=1",
+                      "quiet=%d" % (13500 + 1000 * more), "stop")
+        if float(ran.word("stop")) < 1.5:
+            break
+    TAP.ok("silent: the end does not wait for it",
+           float(ran.word("stop")) < 1.5, ran.out)
+    TAP.ok("silent: what is lost is counted", re.search(r"dropped: \d\d", ran.out),
+           ran.out)
+
+
+def check_split():
+    """Pyroscope takes 16 000 samples."""
+    with Server() as server:
+        ran = run_by("heap=1,push=%s,push-interval=5" % server.url,
+                     "stacks=20000", "quiet=6000")
+        all_ = [p for p in pushed(server) if p.kind == "memory"]
+    profiles = [Profile(p.raw) for p in all_]
+    TAP.ok("split: no part has more", len(profiles) > 2 and all(
+        len(p.rows) <= 16000 for p in profiles)
+           and len({p.ids[0] for p in all_}) == len(all_),
+           [len(p.rows) for p in profiles], ran.err)
+    TAP.same("split: each sample is in one of them",
+             sum(p.total(0, "allocate_here") for p in profiles),
+             int(ran.word("allocated")))
+    TAP.ok("split: and is as it was", sum(
+        {"left", "right"} <= names for p in profiles for names, _ in p.rows)
+           > 19000)
+
+
 def check_away():
     port = closed_port()
     later = []
@@ -707,7 +804,7 @@ def check_files():
 # ASan's malloc is its own, so there is no heap profile; and it does not know
 # that threads of a forked child have the stacks of its parent's threads.
 NOT_ASAN = [check_push, check_otlp, check_ingest, check_sums, check_files,
-            check_fork]
+            check_fork, check_split]
 
 
 def check_without_heap():
@@ -729,7 +826,8 @@ def runs(check):
 
 
 # The longest first.
-CHECKS = [check_bound, check_away, check_try_again, check_files, check_sums,
+CHECKS = [check_silent, check_odd_answers, check_bound, check_away, check_try_again,
+          check_split, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
           check_exit_at_once, check_quick_exit, check_end,
           check_end_of_openssl, check_push,

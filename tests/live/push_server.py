@@ -33,6 +33,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if answer == "silence":
             keeper.over.wait(30)
             return
+        if callable(answer):  # what it writes is the answer
+            self.close_connection = True
+            answer(self.wfile)
+            return
         text, kind = b"", None
         if isinstance(answer, tuple):  # of a message
             answer, text = answer

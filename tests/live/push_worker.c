@@ -6,9 +6,9 @@
  *
  * URL "-": only what CPPROF says. Options: name, labels, kinds, interval,
  * ingest, queue, keep. Steps, one after the other: work=MS, burn=MS (until it
- * has used so much CPU time), quiet=MS, fork=MS
- * (a child that works so long), again (start again), stop, fds, threads,
- * maps=NAME, end=exit|_exit|quick|kill.
+ * has used so much CPU time), quiet=MS, stacks=N (allocate, each time on
+ * another one), fork=MS (a child that works so long), again (start again),
+ * stop, fds, threads, maps=NAME, end=exit|_exit|quick|kill.
  */
 #include <cpprof/push.h>
 
@@ -63,6 +63,37 @@ allocate_here(void)
 
     free(p);
     n_allocated++;
+}
+
+/* Bit by bit of path, so that each is a stack of its own. */
+__attribute__((noinline)) static void
+left(unsigned path, int n);
+
+__attribute__((noinline)) static void
+right(unsigned path, int n)
+{
+    if (n)
+        (path & 1 ? right : left)(path >> 1, n - 1);
+    else
+        allocate_here();
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void
+left(unsigned path, int n)
+{
+    if (n)
+        (path & 1 ? right : left)(path >> 1, n - 1);
+    else
+        allocate_here();
+    __asm__ volatile("");
+}
+
+static void
+stacks(int n)
+{
+    while (n-- > 0)
+        left((unsigned)n, 16);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -253,6 +284,8 @@ step(const char *word)
         burn(atoi(value));
     else if (IS("quiet"))
         sleep_ms(atoi(value));
+    else if (IS("stacks"))
+        stacks(atoi(value));
     else if (IS("fork"))
         fork_one(atoi(value));
     else if (IS("again"))

@@ -2,6 +2,7 @@
 /* What may be asked for, and what of it is shown. */
 #include "push/files.h"
 #include "push/plan.h"
+#include "push/request.h"
 #include "push/resource.h"
 
 #include <setjmp.h>
@@ -229,6 +230,22 @@ a_file_is_ours_by_its_name(void **state)
     assert_int_equal(cpprof__push_file_time("%k.%t", "", "cpu"), -1);
 }
 
+static void
+a_server_is_left_alone_for_as_long_as_is_bearable(void **state)
+{
+    const uint64_t s = 1000000000;
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 99; i++) {
+        uint64_t ns = cpprof__push_pause_ns(i, 0);
+
+        assert_true(ns >= (i < 6 ? s << i : 60 * s) && ns <= 90 * s);
+        assert_in_range(cpprof__push_pause_ns(i, UINT32_MAX), 60 * s, 90 * s);
+        assert_in_range(cpprof__push_pause_ns(i, 50), 50 * s, 90 * s);
+    }
+}
+
 int
 main(void)
 {
@@ -245,6 +262,7 @@ main(void)
         cmocka_unit_test(a_header_is_one_line),
         cmocka_unit_test(only_protobuf_is_pushed),
         cmocka_unit_test(a_file_is_ours_by_its_name),
+        cmocka_unit_test(a_server_is_left_alone_for_as_long_as_is_bearable),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests that wait: in order, and never more than the bound. */
+/* Profiles that wait: in order, and never more than the bound. */
 #include "push/message.h"
 #include "push/queue.h"
 
@@ -15,14 +15,14 @@
 
 static struct cpprof__push_queue queue;
 
-/* Its body is n bytes. */
+/* Its body is n bytes; it is known by a letter. */
 static struct cpprof__push_item *
-make_item(const char *url, size_t n)
+make_item(char letter, size_t n)
 {
     struct cpprof__push_item *item = calloc(1, sizeof *item);
 
     assert_non_null(item);
-    item->url = strdup(url);
+    item->kind = (uint32_t)letter;
     cpprof__buffer_reserve(&item->body, n);
     memset(item->body.data, 'x', n);
     item->body.n = n;
@@ -30,12 +30,12 @@ make_item(const char *url, size_t n)
 }
 
 static void
-expect(const char *url)
+expect(char letter)
 {
     struct cpprof__push_item *item = cpprof__push_queue_take(&queue);
 
     assert_non_null(item);
-    assert_string_equal(item->url, url);
+    assert_int_equal(item->kind, letter);
     cpprof__push_queue_done(&queue, item, true);
 }
 
@@ -52,12 +52,12 @@ static void
 first_in_is_first_out(void **state)
 {
     (void)state;
-    cpprof__push_queue_put(&queue, make_item("a", 10));
-    cpprof__push_queue_put(&queue, make_item("b", 10));
-    expect("a");
-    cpprof__push_queue_put(&queue, make_item("c", 10));
-    expect("b");
-    expect("c");
+    cpprof__push_queue_put(&queue, make_item('a', 10));
+    cpprof__push_queue_put(&queue, make_item('b', 10));
+    expect('a');
+    cpprof__push_queue_put(&queue, make_item('c', 10));
+    expect('b');
+    expect('c');
     assert_null(cpprof__push_queue_take(&queue));
     assert_int_equal(queue.n_bytes, 0);
     assert_int_equal(cpprof__push_queue_dropped(&queue, true), 0);
@@ -66,19 +66,19 @@ first_in_is_first_out(void **state)
 static void
 the_oldest_goes_for_the_newest(void **state)
 {
-    char name[2] = "a";
+    char name;
 
     (void)state;
-    for (; *name <= 'j'; ++*name) {
+    for (name = 'a'; name <= 'j'; name++) {
         cpprof__push_queue_put(&queue, make_item(name, 3000));
         assert_true(queue.n_bytes <= queue.max_bytes);
     }
     assert_int_equal(cpprof__push_queue_dropped(&queue, false), 7);
     assert_int_equal(cpprof__push_queue_dropped(&queue, true), 7);
     assert_int_equal(cpprof__push_queue_dropped(&queue, true), 0);
-    expect("h");
-    expect("i");
-    expect("j");
+    expect('h');
+    expect('i');
+    expect('j');
 }
 
 static void
@@ -87,17 +87,17 @@ what_is_being_sent_counts_and_stays(void **state)
     struct cpprof__push_item *taken;
 
     (void)state;
-    cpprof__push_queue_put(&queue, make_item("a", 6000));
+    cpprof__push_queue_put(&queue, make_item('a', 6000));
     taken = cpprof__push_queue_take(&queue);
-    cpprof__push_queue_put(&queue, make_item("b", 1000));
-    cpprof__push_queue_put(&queue, make_item("c", 5000));
+    cpprof__push_queue_put(&queue, make_item('b', 1000));
+    cpprof__push_queue_put(&queue, make_item('c', 5000));
     assert_int_equal(cpprof__push_queue_dropped(&queue, true), 1);
-    cpprof__push_queue_put(&queue, make_item("d", 3000));
+    cpprof__push_queue_put(&queue, make_item('d', 3000));
     assert_true(queue.n_bytes <= queue.max_bytes);
     assert_int_equal(cpprof__push_queue_dropped(&queue, true), 1);
     cpprof__push_queue_done(&queue, taken, false);
     assert_int_equal(cpprof__push_queue_dropped(&queue, true), 1);
-    expect("d");
+    expect('d');
     assert_int_equal(queue.n_bytes, 0);
 }
 
@@ -105,21 +105,22 @@ static void
 what_is_larger_than_all_of_it_is_dropped(void **state)
 {
     (void)state;
-    cpprof__push_queue_put(&queue, make_item("a", 10));
-    cpprof__push_queue_put(&queue, make_item("b", 20000));
+    cpprof__push_queue_put(&queue, make_item('a', 10));
+    cpprof__push_queue_put(&queue, make_item('b', 20000));
     assert_int_equal(cpprof__push_queue_dropped(&queue, true), 1);
-    expect("a");
+    expect('a');
 }
 
 static void
-what_is_left_is_freed(void **state)
+what_is_left_is_freed_and_counted(void **state)
 {
     (void)state;
-    cpprof__push_queue_put(&queue, make_item("a", 10));
-    cpprof__push_queue_put(&queue, make_item("b", 10));
+    cpprof__push_queue_put(&queue, make_item('a', 10));
+    cpprof__push_queue_put(&queue, make_item('b', 10));
     cpprof__push_queue_clear(&queue);
     assert_null(cpprof__push_queue_take(&queue));
     assert_int_equal(queue.n_bytes, 0);
+    assert_int_equal(cpprof__push_queue_dropped(&queue, true), 2);
 }
 
 static void
@@ -133,22 +134,22 @@ a_message_survives_every_failing_allocation(void **state)
 
     (void)state;
     for (i = 0; i < 2; i++) {
-        struct cpprof__push_item *item = NULL;
+        struct cpprof__push_message *m = NULL;
 
         plan.protocol = (enum cpprof_push_protocol)i;
-        for (n = 1; !item; n++) {
+        for (n = 1; !m; n++) {
             oom_watch();
             oom.countdown = (long)n - 1;
-            item = cpprof__push_message(&plan, &profile);
+            m = cpprof__push_message(&plan, &profile);
             oom.countdown = -1;
-            if (!item)
+            if (!m)
                 assert_int_equal(oom.n_live, 0);
             assert_true(n < 100);
         }
         assert_true(n > 3);
-        assert_non_null(strstr(item->url, i ? "/ingest?name=n%7Ba%3Db%2Cc%3Dd"
-                                            : "/push.v1."));
-        cpprof__push_item_free(item);
+        assert_non_null(
+            strstr(m->url, i ? "/ingest?name=n%7Ba%3Db%2Cc%3Dd" : "/push.v1."));
+        cpprof__push_message_free(m);
     }
 }
 
@@ -161,7 +162,7 @@ main(void)
         cmocka_unit_test_setup(what_is_being_sent_counts_and_stays, set_up),
         cmocka_unit_test_setup(what_is_larger_than_all_of_it_is_dropped,
                                set_up),
-        cmocka_unit_test_setup(what_is_left_is_freed, set_up),
+        cmocka_unit_test_setup(what_is_left_is_freed_and_counted, set_up),
         cmocka_unit_test(a_message_survives_every_failing_allocation),
     };
 

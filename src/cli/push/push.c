@@ -7,12 +7,12 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/messages.h"
-#include "cli/push/pieces.h"
 #include "cli/resource.h"
 
 #include "base/buffer.h"
 #include "base/gzip.h"
 #include "object/plug_in.h"
+#include "profile/change/split.h"
 #include "push/message.h"
 #include "push/request.h"
 
@@ -23,9 +23,6 @@
 
 #define LEVEL     1
 #define GIVE_UP_S 60
-
-/* What a collector takes at most. */
-#define OTLP_BYTES ((size_t)64 << 20)
 
 struct words {
     const char *to, *name, *labels, *user, *token_file, *tenant, *protocol;
@@ -84,7 +81,7 @@ pause_for(uint64_t ns)
 
 /* Send it until it is taken or refused, or the server had time enough. */
 static bool
-send_item(struct pusher *u, const struct cpprof__push_item *item)
+send_message(struct pusher *u, const struct cpprof__push_message *m)
 {
     enum cpprof__push_outcome outcome;
     struct cpprof__push_reply reply;
@@ -94,7 +91,7 @@ send_item(struct pusher *u, const struct cpprof__push_item *item)
     char line[240];
 
     for (;;) {
-        cpprof__push_request(&u->plan, u->http, u->connection, item, &cancelled,
+        cpprof__push_request(&u->plan, u->http, u->connection, m, &cancelled,
                              &reply);
         outcome = cpprof__push_outcome(&u->plan, reply.status);
         if (outcome != CPPROF__PUSH_AGAIN)
@@ -119,6 +116,29 @@ send_item(struct pusher *u, const struct cpprof__push_item *item)
     return false;
 }
 
+/* Send a part of the profile, as the server takes it; frees it. */
+static bool
+send_part(struct pusher *u, struct cpprof__buffer *plain)
+{
+    struct cpprof__buffer packed = {0};
+    struct cpprof__push_message *m = NULL;
+
+    if (cpprof__gzip(&packed, plain->data, plain->n, LEVEL, NULL) ==
+        CPPROF_OK) {
+        u->profile.data = packed.data;
+        u->profile.n = packed.n;
+        m = cpprof__push_message(&u->plan, &u->profile);
+    }
+    cpprof__buffer_free(plain);
+    cpprof__buffer_free(&packed);
+    if (m)
+        u->failed = !send_message(u, m);
+    else
+        u->failed = cpprof__cli_fail("%s: out of memory", u->path);
+    cpprof__push_message_free(m);
+    return !u->failed;
+}
+
 /* ---- OTLP ------------------------------------------------------------- */
 
 static int
@@ -129,32 +149,25 @@ append(void *ctx, const void *data, size_t n)
 }
 
 static bool
-send_otlp(struct pusher *u, const struct pprof_profile *p)
+send_otlp(void *ctx, const struct pprof_profile *part,
+          struct cpprof__buffer *plain)
 {
+    struct pusher *u = ctx;
     struct pprof_write_options options = {.size = sizeof options,
                                           .sample_index = SIZE_MAX,
                                           .resource = u->resource};
-    struct cpprof__push_item item = {.url = u->plan.url,
-                                     .type = "application/x-protobuf"};
-    struct cpprof__buffer plain = {0};
-    const struct cpprof_writer writer = {sizeof writer, append, NULL, &plain};
+    struct cpprof__buffer otlp = {0};
+    const struct cpprof_writer writer = {sizeof writer, append, NULL, &otlp};
     struct cpprof_error error = {0};
-    bool sent = false;
 
-    if (pprof_write(p, &writer, PPROF_FORMAT_OTLP, &options, &error) !=
-            CPPROF_OK ||
-        cpprof__gzip(&item.body, plain.data, plain.n, LEVEL, &error) !=
-            CPPROF_OK)
-        cpprof__cli_fail("%s: %s", u->path, error.text);
-    else if (plain.n > OTLP_BYTES)
-        cpprof__cli_fail("%s: %zu bytes of OTLP are more than the 64 MiB that "
-                         "a server takes",
-                         u->path, plain.n);
-    else
-        sent = send_item(u, &item);
-    cpprof__buffer_free(&plain);
-    cpprof__buffer_free(&item.body);
-    return sent;
+    cpprof__buffer_free(plain);
+    if (pprof_write(part, &writer, PPROF_FORMAT_OTLP, &options, &error) ==
+        CPPROF_OK)
+        return send_part(u, &otlp);
+    cpprof__cli_fail("%s: %s", u->path, error.text);
+    cpprof__buffer_free(&otlp);
+    u->failed = true;
+    return false;
 }
 
 /* ---- Pyroscope -------------------------------------------------------- */
@@ -189,20 +202,11 @@ kind_of(const struct pprof_profile *p, const char *path)
 }
 
 static bool
-send_piece(void *ctx, const void *data, size_t n)
+send_plain(void *ctx, const struct pprof_profile *part,
+           struct cpprof__buffer *plain)
 {
-    struct pusher *u = ctx;
-    struct cpprof__push_item *item;
-
-    u->profile.data = data;
-    u->profile.n = n;
-    item = cpprof__push_message(&u->plan, &u->profile);
-    if (item)
-        u->failed = !send_item(u, item);
-    else
-        u->failed = cpprof__cli_fail("%s: out of memory", u->path);
-    cpprof__push_item_free(item);
-    return !u->failed;
+    (void)part;
+    return send_part(ctx, plain);
 }
 
 /* What the series is called where nobody says so: the program. */
@@ -227,26 +231,29 @@ name_series(struct pusher *u, const struct pprof_profile *p)
         strcpy(u->plan.name, "unknown");
 }
 
+/* ---- all -------------------------------------------------------------- */
+
 static bool
-send_pieces(struct pusher *u, const struct pprof_profile *p)
+send_parts(struct pusher *u, const struct pprof_profile *p)
 {
+    bool is_otlp = u->plan.protocol == CPPROF_PUSH_OTLP;
     struct pprof_info info = {.size = sizeof info};
     struct cpprof_error error = {0};
 
     pprof_get_info(p, &info);
-    name_series(u, p);
+    if (!is_otlp)
+        name_series(u, p);
     u->profile = (struct cpprof__push_profile){.kind = kind_of(p, u->path),
                                                .from_ns = info.time_ns,
                                                .until_ns = info.time_ns +
                                                            info.duration_ns};
     u->failed = false;
-    if (cpprof__pieces(p, send_piece, u, &error) == CPPROF_OK)
+    if (cpprof__split(p, is_otlp ? CPPROF__SPLIT_OTLP : CPPROF__SPLIT_PYROSCOPE,
+                      is_otlp ? send_otlp : send_plain, u, &error) == CPPROF_OK)
         return !u->failed;
     cpprof__cli_fail("%s: %s", u->path, error.text);
     return false;
 }
-
-/* ---- all -------------------------------------------------------------- */
 
 static bool
 send_file(struct pusher *u, const char *path)
@@ -260,8 +267,7 @@ send_file(struct pusher *u, const char *path)
         cpprof__cli_fail("%s: %s", path, error.text);
         return u->words->keep_going;
     }
-    sent = u->plan.protocol == CPPROF_PUSH_OTLP ? send_otlp(u, p)
-                                                : send_pieces(u, p);
+    sent = send_parts(u, p);
     pprof_free(p);
     return sent;
 }

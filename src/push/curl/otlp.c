@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes of the profile that the library wrote what a collector takes. This is
- * where a program that pushes contains the reader of profile.proto: it is
- * linked into the plug-in, reads nothing but our own bytes, and runs on the
- * thread that sends.
+ * Makes of the profile that the library wrote what a server takes: parts that
+ * are not too large, and OTLP. This is where a program that pushes contains the
+ * reader of profile.proto: it is linked into the plug-in, reads nothing but our
+ * own bytes, and runs on the thread that sends.
  *
  * Source: opentelemetry-proto docs/specification.md ("OTLP/HTTP Response");
  * google/rpc/status.proto.
@@ -12,6 +12,7 @@
 
 #include "base/gzip.h"
 #include "base/proto.h"
+#include "profile/change/split.h"
 #include "profile/gunzip.h"
 #include "profile/otlp/otlp.h"
 #include "profile/proto/decode.h"
@@ -60,42 +61,110 @@ known_hash(const char *path, const char *build_id,
     return *text;
 }
 
-static bool
-encode(struct cpprof__buffer *plain, const char *resource,
-       struct cpprof__buffer *out)
-{
-    const struct cpprof__otlp_options options = {resource, known_hash};
-    struct pprof_profile *p = NULL;
-    bool made;
+/* ---- parts ------------------------------------------------------------ */
 
-    /* The strings of the profile are copied: the bytes may go. */
-    made = cpprof__decode(plain->data, plain->n, true, &p, NULL) == CPPROF_OK &&
-           cpprof__otlp_encode(p, &options, out, NULL) == CPPROF_OK;
+struct user {
+    const char *resource;
+    bool (*use)(void *ctx, const void *data, size_t n);
+    void *ctx;
+    bool was_used; /* false: the last part could not be made, or not used */
+};
+
+/* Compress what is to be sent, and hand it over; frees it. */
+static bool
+use_packed(struct user *u, struct cpprof__buffer *plain)
+{
+    struct cpprof__buffer packed = {0};
+
+    u->was_used =
+        plain->n <= MOST_BYTES &&
+        cpprof__gzip(&packed, plain->data, plain->n, LEVEL, NULL) == CPPROF_OK;
+    cpprof__buffer_free(plain);
+    u->was_used = u->was_used && u->use(u->ctx, packed.data, packed.n);
+    cpprof__buffer_free(&packed);
+    return u->was_used;
+}
+
+static bool
+use_plain(void *ctx, const struct pprof_profile *part,
+          struct cpprof__buffer *plain)
+{
+    (void)part;
+    return use_packed(ctx, plain);
+}
+
+static bool
+use_otlp(void *ctx, const struct pprof_profile *part,
+         struct cpprof__buffer *plain)
+{
+    struct user *u = ctx;
+    const struct cpprof__otlp_options options = {u->resource, known_hash};
+    struct cpprof__buffer otlp = {0};
+
+    if (plain)
+        cpprof__buffer_free(plain);
+    u->was_used = cpprof__otlp_encode(part, &options, &otlp, NULL) == CPPROF_OK;
+    if (u->was_used)
+        return use_packed(u, &otlp);
+    cpprof__buffer_free(&otlp);
+    return false;
+}
+
+static size_t
+n_samples_of(const struct cpprof__buffer *plain)
+{
+    struct cpprof__reader r = cpprof__reader(plain->data, plain->n);
+    struct cpprof__field field;
+    const char *error;
+    size_t n = 0;
+
+    while (cpprof__proto_next(&r, &field, &error))
+        n += field.number == 2;
+    return n;
+}
+
+/* The strings of the profile are copied: the bytes may go. */
+static bool
+decode_and_use(struct cpprof__buffer *plain, bool fits, struct user *u)
+{
+    struct pprof_profile *p = NULL;
+
+    if (cpprof__decode(plain->data, plain->n, true, &p, NULL) != CPPROF_OK)
+        return false;
+    cpprof__buffer_free(plain);
+    if (u->resource && fits)
+        use_otlp(u, p, NULL);
+    else if (cpprof__split(
+                 p, u->resource ? CPPROF__SPLIT_OTLP : CPPROF__SPLIT_PYROSCOPE,
+                 u->resource ? use_otlp : use_plain, u, NULL) != CPPROF_OK)
+        u->was_used = false;
     pprof_free(p);
-    return made && out->n <= MOST_BYTES;
+    return u->was_used;
 }
 
 bool
-cpprof__push_otlp(const void *profile, size_t n, const char *resource,
-                  void **body, size_t *n_body)
+cpprof__push_parts(const void *profile, size_t n, const char *resource,
+                   bool (*use)(void *ctx, const void *data, size_t n),
+                   void *ctx)
 {
-    struct cpprof__buffer plain = {0}, otlp = {0}, packed = {0};
-    bool made;
+    const struct cpprof__split_limits limits =
+        resource ? CPPROF__SPLIT_OTLP : CPPROF__SPLIT_PYROSCOPE;
+    struct user u = {.resource = resource, .use = use, .ctx = ctx};
+    struct cpprof__buffer plain = {0};
+    bool made =
+             cpprof__gunzip(&plain, profile, n, MOST_BYTES, NULL) == CPPROF_OK,
+         fits = made && plain.n <= limits.n_bytes &&
+                n_samples_of(&plain) <= limits.n_samples;
 
-    made = cpprof__gunzip(&plain, profile, n, MOST_BYTES, NULL) == CPPROF_OK &&
-           encode(&plain, resource, &otlp);
+    if (made && fits && !resource)
+        made = use(ctx, profile, n);
+    else if (made)
+        made = decode_and_use(&plain, fits, &u);
     cpprof__buffer_free(&plain);
-    made = made &&
-           cpprof__gzip(&packed, otlp.data, otlp.n, LEVEL, NULL) == CPPROF_OK;
-    cpprof__buffer_free(&otlp);
-    if (made) {
-        *body = packed.data;
-        *n_body = packed.n;
-    } else {
-        cpprof__buffer_free(&packed);
-    }
     return made;
 }
+
+/* ---- answers ---------------------------------------------------------- */
 
 static void
 take_text(const struct cpprof__field *field, struct cpprof__push_reply *reply)
@@ -116,7 +185,7 @@ cpprof__push_otlp_reply(const uint8_t *data, size_t n,
                         struct cpprof__push_reply *reply)
 {
     struct cpprof__reader r = cpprof__reader(data, n), inner;
-    bool is_success = reply->status == 200;
+    bool is_success = reply->status < 300;
     struct cpprof__field field, part;
     const char *error;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Profiles as OTLP, and what a collector answers: parts of the plug-in. */
+/* Profiles as servers take them, and what a collector answers: parts of the
+ * plug-in. */
 #ifndef PUSH_CURL_OTLP_H
 #define PUSH_CURL_OTLP_H
 
@@ -9,8 +10,9 @@
 
 /* See plugin.h. */
 bool
-cpprof__push_otlp(const void *profile, size_t n, const char *resource,
-                  void **body, size_t *n_body);
+cpprof__push_parts(const void *profile, size_t n, const char *resource,
+                   bool (*use)(void *ctx, const void *data, size_t n),
+                   void *ctx);
 
 /*
  * What the n bytes of an answer say: of ExportProfilesServiceResponse how many

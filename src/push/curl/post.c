@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* How often a request checks whether it has to give up. */
 #define LOOK_MS 100
@@ -25,11 +26,16 @@
 /* Of an answer that is kept, to be decoded. */
 #define ANSWER_BYTES 4096
 
+/* No more than that is read of an answer, with its headers: a server that never
+ * ends would cost the program a core. */
+#define MOST_BYTES ((size_t)64 << 10)
+
 struct connection {
     CURLM *multi;
     CURL *easy;
     uint8_t answer[ANSWER_BYTES];
     size_t n_answer;
+    size_t n_read; /* with the headers; 0: nothing came */
 };
 
 static void
@@ -98,7 +104,18 @@ note_answer(char *data, size_t one, size_t n, void *arg)
 
     memcpy(c->answer + c->n_answer, data, used);
     c->n_answer += used;
-    return one * n;
+    c->n_read += n;
+    return c->n_read > MOST_BYTES ? 0 : one * n;
+}
+
+static size_t
+note_header(char *data, size_t one, size_t n, void *arg)
+{
+    struct connection *c = arg;
+
+    (void)data;
+    c->n_read += n;
+    return c->n_read > MOST_BYTES ? 0 : one * n;
 }
 
 static void
@@ -117,24 +134,33 @@ note_text(const struct connection *c, struct cpprof__push_reply *reply)
     reply->text[n] = 0;
 }
 
-static void
+/* False: the server has not said what becomes of the request. It may have, and
+ * then fallen silent: sent again, the profile would be there twice. */
+static bool
 note_status(const struct connection *c, struct cpprof__push_reply *reply)
 {
+    /* In JSON, from a server that was asked in protobuf. */
+    static const char rejected[] = "\"rejectedProfiles\"";
     curl_off_t seconds = 0;
     CURL *easy = c->easy;
     char *type = NULL;
     long status = 0;
 
-    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    if (c->n_read)
+        curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status < 200)
+        return false;
     reply->status = (int)status;
     curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
-    if (type && !strncmp(type, "application/x-protobuf", 22))
+    if (type && !strncasecmp(type, "application/x-protobuf", 22))
         cpprof__push_otlp_reply(c->answer, c->n_answer, reply);
-    else
+    else if (status >= 300 ||
+             memmem(c->answer, c->n_answer, rejected, sizeof rejected - 1))
         note_text(c, reply);
     if (!curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) && seconds > 0)
         reply->retry_after_s =
             seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+    return true;
 }
 
 static void
@@ -195,7 +221,10 @@ set_up(struct connection *c, const struct cpprof__push_post *post,
     }
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, note_answer);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
-    c->n_answer = 0;
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, note_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, c);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    c->n_answer = c->n_read = 0;
 }
 
 /* Wait until the request is done, with *result. False: it was given up. */
@@ -235,9 +264,7 @@ post(void *connection, const struct cpprof__push_post *post,
     set_up(c, post, headers);
     curl_multi_add_handle(c->multi, c->easy);
     is_over = wait_for(c, post->cancelled, &result);
-    if (is_over && result == CURLE_OK)
-        note_status(c, reply);
-    else
+    if (!note_status(c, reply))
         note_failure(reply, is_over ? curl_easy_strerror(result) : "given up");
     curl_multi_remove_handle(c->multi, c->easy);
     curl_slist_free_all(headers);
@@ -248,4 +275,4 @@ extern const struct cpprof__push_http cpprof__push_http;
 __attribute__((visibility("default")))
 const struct cpprof__push_http cpprof__push_http = {
     CPPROF__PUSH_ABI, open_connection, post, close_connection,
-    cpprof__push_otlp};
+    cpprof__push_parts};
