@@ -2,6 +2,7 @@
 """The command line of reports: what is accepted, and one clear line for what is
 not. command.py CPPROF
 """
+import glob
 import gzip
 import os
 import re
@@ -72,7 +73,8 @@ ERRORS = [
      "must have base profile to normalize by"),
     (["-top", "-divide_by=0", CPU], "zero divisor specified"),
     (["top", "-by=thread", CPU],
-     'invalid value "thread" for flag -by: it is file or process'),
+     'invalid value "thread" for flag -by: it is file, process or '
+     'label:KEY,...'),
     (["-top", "-sample_index=7", CPU],
      "sample_index 7 is outside the range [0..1]"),
     (["-top", "-focus=(", CPU],
@@ -263,6 +265,54 @@ def test_by(tap, cpprof):
            top.stdout)
 
 
+def tags(cpprof, path):
+    """Keys and values of all labels, in percent."""
+    text = run(cpprof, ["tags", "-symbolize=none", path]).stdout.decode()
+    found, key = {}, None
+    for line in text.splitlines():
+        head = re.match(r" *(\S+): Total ", line)
+        value = re.search(r"\( *([0-9.]+)%\): (\S+)$", line)
+        if head:
+            key = head[1]
+        elif value:
+            found.setdefault(key, []).append((value[1], value[2]))
+    return {key: sorted(values) for key, values in found.items()}
+
+
+def test_dimensions(tap, cpprof):
+    """One profile three times: of two versions, on two hosts."""
+    for n, (version, host) in enumerate((("1", "a"), ("1", "b"), ("2", "a"))):
+        folder = "fleet/version=%s/host=%s" % (version, host)
+        os.makedirs(folder)
+        run(cpprof, ["merge", "-by=process", "-output=%s/%d.pb.gz"
+                     % (folder, n), CPU])
+    files = sorted(glob.glob("fleet/*/*/*.gz"))
+    run(cpprof, ["merge", "-by=label:version,zone", "-output=v.gz"] + files)
+    seen = tags(cpprof, "v.gz")
+    tap.ok("merge -by=label: the label of the folder, and no other",
+           seen == {"version": [("33.33", "2"), ("66.67", "1")]}, seen)
+    run(cpprof, ["merge", "-by=label:process,host", "-output=h.gz", "v.gz"]
+        + files)
+    seen = tags(cpprof, "h.gz")
+    tap.ok("merge -by=label: what samples have, and several keys",
+           seen == {"process": [("50.00", "server")],
+                    "host": [("16.67", "b"), ("33.33", "a")]}, seen)
+    with open("bad.gz", "w") as file:
+        file.write("no profile")
+    other = os.path.join(HERE, "..", "fixtures", "go.heap.pb.gz")
+    words = ["merge", "-output=k.gz", files[0], "bad.gz", other, files[1]]
+    done = start([cpprof] + words, stderr=subprocess.PIPE, check=False)
+    tap.ok("merge: another type ends it", done.returncode == 2
+           and b"empty common sample type list" in done.stderr, done.stderr)
+    done = start([cpprof] + words[:1] + ["-keep_going"] + words[1:],
+                 stderr=subprocess.PIPE, check=False)
+    tap.ok("merge -keep_going: or is named and left out, as what is damaged is",
+           done.returncode == 0 and b"bad.gz: " in done.stderr
+           and other.encode() + b": other sample types" in done.stderr
+           and b"Fetched 2 source profiles out of 4" in done.stderr,
+           done.stderr)
+
+
 def test_terminal(tap, cpprof):
     leader, follower = os.openpty()
     for name in ("profile001.pb.gz", "profile002.pb.gz"):
@@ -358,6 +408,7 @@ def main():
         test_profiles(tap, cpprof)
         test_sum(tap, cpprof)
         test_by(tap, cpprof)
+        test_dimensions(tap, cpprof)
         test_terminal(tap, cpprof)
         test_many(tap, cpprof)
         test_full(tap, cpprof)

@@ -150,13 +150,20 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
         "the program, or its build id. Flags may stand before and behind;\n"
         "files whose names begin with a dash come behind \"--\".\n"
         "\n"),
-    FLAG(STRING, by, by, "=WORD", "file process",
+    FLAG(STRING, by, by, "=WORD", "file process label:",
          "Label the samples of each source with its process\n"
          "The label is \"process\": of -by=file the name of the source, of "
          "-by=process\n"
          "that of its program. Sources that have it keep theirs. For "
          "-tagroot=process\n"
-         "and -tagfocus, or to merge.\n"),
+         "and -tagfocus, or to merge. -by=label:KEY,... keeps the labels of "
+         "these keys\n"
+         "and no others; a source without one has it from a folder KEY=VALUE "
+         "of its path.\n"),
+    FLAG(BOOL, keep_going, keep_going, NULL, NULL,
+         "Leave out sources of other sample types, and name them\n"
+         "Others than those of the first one. Without it only what all have "
+         "is added up.\n"),
     FLAG(INT, seconds, fetch.seconds, "=N", NULL,
          "How long a server is to measure\n"),
     FLAG(INT, timeout, fetch.timeout, "=N", NULL,

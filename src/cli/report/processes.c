@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The labels that tell the processes of a profile apart, "process" and "pid" as
- * `cpprof record -one` gives them: -by gives the first to sources that have
- * none, and by both the heading of a report tells how many processes were added
- * up. A source without them is taken for one process.
+ * `cpprof record -one` gives them: by both the heading of a report tells how
+ * many processes were added up. A source without them is taken for one process.
  */
 #include "base/status.h"
 
@@ -12,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SUFFIX ".pb.gz"
 
 /* Who a sample is of; 0 where it has no such label. */
 struct process {
@@ -79,56 +76,6 @@ cpprof__count_processes(const struct pprof_profile *profile, size_t *n,
     free(all);
     *n = n_found;
     return CPPROF_OK;
-}
-
-/* ------------------------------------------------------------- -by ---- */
-
-static bool
-has_process(const struct pprof_profile *profile)
-{
-    size_t n = pprof_sample_count(profile), i;
-
-    for (i = 0; i < n; i++)
-        if (process_of(profile, i).name)
-            return true;
-    return false;
-}
-
-/* The name of the program's file, without folders; "" if none is known. */
-static const char *
-program(const struct pprof_profile *profile)
-{
-    const char *file, *slash;
-
-    if (!pprof_mapping_count(profile))
-        return "";
-    file = pprof_text(profile, pprof_mappings(profile)[0].file, NULL);
-    slash = strrchr(file, '/');
-    return slash ? slash + 1 : file;
-}
-
-enum cpprof_status
-cpprof__label_process(struct pprof_profile *profile, const char *by,
-                      const char *source, struct cpprof_error *error)
-{
-    const size_t n_suffix = strlen(SUFFIX);
-    size_t n = strlen(source);
-    char *name;
-    enum cpprof_status status;
-
-    if (!by || !*by || has_process(profile))
-        return CPPROF_OK;
-    if (strcmp(by, "process") == 0 && *program(profile))
-        name = strdup(program(profile));
-    else if (n > n_suffix && strcmp(source + n - n_suffix, SUFFIX) == 0)
-        name = strndup(source, n - n_suffix);
-    else
-        name = strdup(source);
-    if (!name)
-        return cpprof__fail(error, CPPROF_NOMEM, 0, "out of memory");
-    status = pprof_set_label(profile, "process", name, error);
-    free(name);
-    return status;
 }
 
 /* --------------------------------------------------------- heading ---- */

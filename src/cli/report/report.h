@@ -45,7 +45,8 @@ struct cpprof__report_flags {
     bool diff_base;                      /* bases are of -diff_base */
     struct cpprof__flag_list diff_bases; /* as given, until they are bases */
     const char *symbolize_text, *granularity, *sort; /* as given */
-    const char *by;   /* what the label "process" says: "file", "process"; "" */
+    const char *by;   /* how sources are labelled (by.c), or NULL or "" */
+    bool keep_going;  /* leave out sources of other sample types */
     const char *http; /* where the page is served; NULL or "": nowhere */
     bool no_browser;
     bool normalize;
@@ -111,16 +112,21 @@ enum cpprof_status
 cpprof__normalize(struct pprof_profile *p, struct pprof_profile **difference,
                   struct cpprof_error *error);
 
-/* -------------------------------------------------- processes.c ------- */
+/* --------------------------------------------------------- by.c ------- */
+
+/* Is it a word of -by? */
+bool
+cpprof__by_is_known(const char *by);
 
 /*
- * Give the samples of a source the label "process", unless one of them has it:
- * for -by=process the name of the program, for -by=file that of the source,
- * without ".pb.gz". `source` has no password. NULL and "" give none.
+ * Label the samples of a source as -by says (by.c tells how). `source` has no
+ * password. NULL and "" do nothing.
  */
 enum cpprof_status
-cpprof__label_process(struct pprof_profile *profile, const char *by,
-                      const char *source, struct cpprof_error *error);
+cpprof__label_source(struct pprof_profile *profile, const char *by,
+                     const char *source, struct cpprof_error *error);
+
+/* -------------------------------------------------- processes.c ------- */
 
 /* Count the processes of a source by the labels "process" and "pid"; samples
  * without either are of one process. */

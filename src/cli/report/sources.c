@@ -8,6 +8,8 @@
 #include "cli/report/report.h"
 #include "cli/terminal.h"
 
+#include "base/buffer.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -173,6 +175,7 @@ struct sum {
     struct pprof_merger *merger; /* of several */
     int n;
     size_t n_processes; /* in them, if they are counted */
+    char *types;        /* of the first one, a line for each */
 };
 
 /* Add a profile; frees it. */
@@ -210,18 +213,63 @@ take(struct sum *sum, enum cpprof_status status, struct pprof_profile **profile,
     else
         pprof_free(sum->only);
     pprof_merger_free(sum->merger);
+    free(sum->types);
     return status;
 }
 
-/* Add a source that was read, as -by says and with its processes counted; frees
- * it. */
+static bool
+has_type(const struct pprof_profile *p, const char *name, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < pprof_sample_type_count(p); i++) {
+        const char *own = pprof_text(p, pprof_sample_types(p)[i].type, NULL);
+
+        if (strlen(own) == n && memcmp(own, name, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Has a profile all sample types of the first one? It may be the first. */
+static bool
+has_types_of_first(struct sum *sum, const struct pprof_profile *p)
+{
+    struct cpprof__buffer types = {0};
+    const char *line;
+    size_t i;
+
+    if (!sum->types) {
+        for (i = 0; i < pprof_sample_type_count(p); i++)
+            cpprof__buffer_printf(
+                &types, "%s\n",
+                pprof_text(p, pprof_sample_types(p)[i].type, NULL));
+        cpprof__buffer_append(&types, "", 1);
+        sum->types = (char *)types.data;
+        return true;
+    }
+    for (line = sum->types; *line; line += strcspn(line, "\n") + 1)
+        if (!has_type(p, line, strcspn(line, "\n")))
+            return false;
+    return true;
+}
+
+/* Add a source that was read, as -by says and with its processes counted, or
+ * leave it out; frees it. */
 static enum cpprof_status
 add_source(struct sum *sum, struct pprof_profile *p, const char *shown,
            const struct cpprof__report_flags *w, struct cpprof_error *error)
 {
     size_t n_processes = 0;
-    enum cpprof_status status = cpprof__label_process(p, w->by, shown, error);
+    enum cpprof_status status;
 
+    if (w->keep_going && !has_types_of_first(sum, p)) {
+        cpprof__cli_warn("%s: other sample types than the first; left out",
+                         shown);
+        pprof_free(p);
+        return CPPROF_OK;
+    }
+    status = cpprof__label_source(p, w->by, shown, error);
     if (status == CPPROF_OK && w->tell_sum)
         status = cpprof__count_processes(p, &n_processes, error);
     sum->n_processes += n_processes;
