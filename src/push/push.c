@@ -201,8 +201,10 @@ next_end(uint64_t end_ns, uint64_t interval_ns)
 }
 
 static void
-begin_rounds(struct cpprof__push *push)
+begin_rounds(void *arg)
 {
+    struct cpprof__push *push = arg;
+
     push->rounds = (struct cpprof__push_rounds){
         .plan = &push->plan,
         .take = take_profile,
@@ -320,10 +322,11 @@ start_threads(struct cpprof__push *push, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
-    /* Begun here and not in the thread, so that the first interval contains
-     * what the program does next. */
+    /* Begun here and not in the taker, so that the first interval contains what
+     * the program does next; on a thread of ours, as the rounds that follow,
+     * whose memory no checker of the program's reports. */
     if (!push->plan.is_descendant)
-        begin_rounds(push);
+        cpprof__own_thread_run(begin_rounds, push);
     if (!*push->plan.pattern)
         status = start_thread(push, run_sender, CPPROF__OWN_TABLE, error);
     if (status == CPPROF_OK)

@@ -60,7 +60,7 @@ int main()
     app::Table<std::string, unsigned> t;
     unsigned s = 0;
     for (int i = 0; i < 60; i++)
-        s += shared::churn(v, i) + app::local_loop(1000000) + t.run(10000);
+        s += shared::churn(v, i) + app::local_loop(1000000) + t.run(20000);
     printf("%u\n", s);
 }
 END

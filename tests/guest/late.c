@@ -22,8 +22,8 @@ static int (*attach)(const char *config, char *message, size_t size);
 static int (*detach)(char *message, size_t size);
 static pthread_barrier_t is_attached;
 
-/* Where the host leaves no memory, or is built with ThreadSanitizer, there is no
- * profile. */
+/* Where the host leaves no memory, or is built with ThreadSanitizer, there is
+ * no profile. */
 static void
 must(int code, const char *what, const char *message)
 {

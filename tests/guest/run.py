@@ -75,14 +75,17 @@ ALONE = ("alone", None, 25)
 # A recorder ends with 1 where it has not all profiles of the program that it was
 # asked for, and says so; what it ran is not concerned. A child of the program
 # that lacks some says so, too, and its recorder ends as the program.
-LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n|"
-                   rb"cpprof: the program is built with ThreadSanitizer: ")
+LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n")
+# What it does not run.
+REFUSES = re.compile(rb"cpprof: .*: built with ThreadSanitizer, which ends ")
 
 
 def as_alone(got, wanted, mode):
     if (MODES[mode][0] == "record" and LACKS.search(got[2]) and
             (got[0], wanted[0]) == (1, 0)):
         return got[1] == wanted[1]
+    if MODES[mode][0] == "record" and REFUSES.match(got[2]):
+        return got[0] == 126
     return got[:2] == wanted[:2]
 
 
@@ -107,8 +110,11 @@ class Host:
         if self.sanitizer:
             words.append("-fsanitize=" + self.sanitizer[1])
             parts.append(words[-1])
-            if self.sanitizer[1] == "address":  # wants to be loaded first
-                parts.append("-static-libasan")
+        self.loaded_first = None
+        if self.sanitizer and self.sanitizer[1] == "address":
+            self.loaded_first = os.path.realpath(subprocess.run(
+                LINK + ["-print-file-name=libasan.so"], capture_output=True,
+                text=True, check=True).stdout.strip())
         self.make(parts[0], words + ["-c", path])
         self.make(self.program, LINK + parts)
         self.make(self.linked, LINK + parts + [
@@ -152,6 +158,9 @@ def run(host, build, mode):
         env["LD_PRELOAD"] = os.path.join(build, "guest", "late.so")
         env["HOST_LIBRARY"] = os.path.join(build, "libcpprof.so")
         env["HOST_ATTACH"] = words
+    if host.loaded_first and how != "link":
+        env["LD_PRELOAD"] = ":".join([host.loaded_first] +
+                                     env.get("LD_PRELOAD", "").split())
     if how in ("preload", "link") and words:
         env["CPPROF"] = words.replace("FOLDER", folder)
     with subprocess.Popen(command, cwd=folder, env=env, text=False,

@@ -128,7 +128,8 @@ set_cpprof(const struct cpprof__record_options *options,
     return done;
 }
 
-/* Put our library in front of those that are preloaded already. */
+/* Put our library in front of those that are preloaded already, but not of
+ * AddressSanitizer's, which ends the program then. */
 static bool
 set_preload(const char *library)
 {
@@ -138,7 +139,9 @@ set_preload(const char *library)
 
     if (!before || !*before)
         return setenv("LD_PRELOAD", library, 1) == 0;
-    if (asprintf(&text, "%s:%s", library, before) < 0)
+    if ((cpprof__preloads_asan()
+             ? asprintf(&text, "%s:%s", before, library)
+             : asprintf(&text, "%s:%s", library, before)) < 0)
         return false;
     done = setenv("LD_PRELOAD", text, 1) == 0;
     free(text);

@@ -290,21 +290,26 @@ needs_library(int fd, const Elf64_Ehdr *e, const char *begins)
     return false;
 }
 
+bool
+cpprof__preloads_asan(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload && strstr(preload, "libasan.so");
+}
+
 /* Clang links the sanitizers statically: the library itself finds them. */
 static int
 check_sanitizers(const char *command, int fd, const Elf64_Ehdr *e)
 {
-    const char *options = getenv("ASAN_OPTIONS");
-
     if (needs_library(fd, e, "libtsan.so"))
         return refuse(command, CPPROF__EXIT_CANNOT_RUN,
                       "built with ThreadSanitizer, which ends programs with "
                       "threads that it does not know");
-    if (needs_library(fd, e, "libasan.so") &&
-        !(options && strstr(options, "verify_asan_link_order=0")))
+    if (needs_library(fd, e, "libasan.so") && !cpprof__preloads_asan())
         return refuse(command, CPPROF__EXIT_CANNOT_RUN,
-                      "built with AddressSanitizer, which wants to be loaded "
-                      "first: set ASAN_OPTIONS=verify_asan_link_order=0");
+                      "built with AddressSanitizer, which has to be loaded "
+                      "first: LD_PRELOAD=$(gcc -print-file-name=libasan.so)");
     return 0;
 }
 

@@ -252,6 +252,10 @@ cpprof__find_command(const char *name, char path[PATH_MAX]);
 int
 cpprof__preflight(const char *command);
 
+/* Does LD_PRELOAD name the library of AddressSanitizer? */
+bool
+cpprof__preloads_asan(void);
+
 /* Is it the name of a file, and of no command? */
 bool
 cpprof__is_data_file(const char *command);

@@ -292,10 +292,10 @@ leave_keeper(unsigned flags)
 }
 
 /*
- * What a detached thread needs is in memory of its own. Checkers that look for
- * blocks of malloc() without a pointer (LeakSanitizer) do not know our threads
- * and so do not look at their stacks; one that still ends at exit() would make
- * the program fail.
+ * LeakSanitizer looks at exit() for blocks of malloc() without a pointer, and
+ * not at the stacks of our threads, which it does not know. What a detached one
+ * needs is no such block, since any thread may start one; and blocks that our
+ * threads allocate are none that it reports (run()).
  */
 static struct cpprof__own_thread *
 new_detached(void)
@@ -342,6 +342,9 @@ enter_pause(struct cpprof__own_thread *t)
     return enters;
 }
 
+extern void
+__lsan_disable(void) __attribute__((weak));
+
 static void *
 run(void *arg)
 {
@@ -350,6 +353,8 @@ run(void *arg)
 
     cpprof__hook_self.exempt++;
     begin(t);
+    if (__lsan_disable)
+        __lsan_disable();
     prctl(PR_SET_NAME, t->name);
     leave_capabilities();
     if (flags & CPPROF__OWN_TABLE && cpprof__keeper_is_there())

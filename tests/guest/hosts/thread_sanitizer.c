@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* guest: 5. A program built with ThreadSanitizer ends without an error. It is not
- * profiled: ThreadSanitizer ends programs with threads that it does not know.
- * sanitizer: thread */
+/* guest: 5. A program built with ThreadSanitizer ends without an error. It is
+ * not profiled: ThreadSanitizer ends programs with threads that it does not
+ * know. sanitizer: thread */
 #include "host.h"
 
 static void *
