@@ -56,6 +56,10 @@
 #define PAUSE_NS      1000000000u
 #define PAUSE_LOOK_NS 100000
 
+/* Tunables. Who has the keeper say something waits so often so long. */
+#define SAY_LOOK_NS 1000000
+#define SAY_LOOKS   1000u
+
 static struct cpprof__own_lock change;
 static struct cpprof__own_lock pause_lock; /* guards the two */
 static uint32_t is_pausing;
@@ -630,22 +634,67 @@ cpprof__own_thread_must_leave(void)
     return cpprof__own_threads_pause_now() || cpprof__own_threads_are_alone();
 }
 
-void
-cpprof__own_thread_say(const char *line, size_t n)
+static void
+say(int fd, const char *line, size_t n)
 {
-    int process = -1, fd = STDERR_FILENO;
-
-    if (self.has_table) {
-        process = (int)syscall(SYS_pidfd_open, getpid(), 0);
-        fd = (int)syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
-    }
     if (write(fd, line, n) < 0) {
         /* There is nobody to tell. */
     }
-    if (self.has_table) {
-        close(fd);
-        close(process);
+}
+
+/* What the keeper has to say, from malloc. */
+struct saying {
+    size_t n;
+    char line[];
+};
+static struct saying *saying;
+
+static void
+say_on_keeper(void)
+{
+    struct saying *s = __atomic_exchange_n(&saying, NULL, __ATOMIC_ACQ_REL);
+
+    if (s)
+        say(STDERR_FILENO, s->line, s->n);
+    free(s);
+}
+
+/* The keeper may not get rid of it, so it is waited for no longer than that. */
+static void
+have_keeper_say(const char *line, size_t n)
+{
+    const struct timespec nap = {0, SAY_LOOK_NS};
+    struct saying *s = malloc(sizeof *s + n);
+    unsigned i;
+
+    if (!s)
+        return;
+    s->n = n;
+    memcpy(s->line, line, n);
+    free(__atomic_exchange_n(&saying, s, __ATOMIC_ACQ_REL));
+    if (!cpprof__keeper_run(say_on_keeper))
+        say_on_keeper();
+    for (i = 0; load_acquire(&saying) && i < SAY_LOOKS; i++)
+        syscall(SYS_nanosleep, &nap, NULL);
+}
+
+void
+cpprof__own_thread_say(const char *line, size_t n)
+{
+    int process, fd;
+
+    if (!self.has_table) {
+        say(STDERR_FILENO, line, n);
+        return;
     }
+    process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    fd = (int)syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
+    if (fd >= 0)
+        say(fd, line, n);
+    else
+        have_keeper_say(line, n);
+    close(fd);
+    close(process);
 }
 
 bool

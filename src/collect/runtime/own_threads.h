@@ -85,8 +85,9 @@ bool
 cpprof__own_keeper_run(void (*f)(void));
 
 /* Write to the program's standard error, from any thread. One with a table of
- * its own has a copy of that descriptor for so long: of the main thread's, so
- * after the end of that there is none. Safety: MT. */
+ * its own has a copy of that descriptor for so long, of the main thread's;
+ * after the end of that, or where the kernel refuses a copy, the keeper writes.
+ * Safety: MT. */
 void
 cpprof__own_thread_say(const char *line, size_t n);
 
