@@ -322,6 +322,73 @@ of_the_kernel_twice()
     expect_stuck(2, {"for the mutex that the kernel refuses"});
 }
 
+/* In a function that the loader calls, with its lock: there are no names, and
+ * the end, which needs another one, is not held up. */
+void
+the_loaders()
+{
+    static std::atomic<int> has;
+    auto visit = [] {
+        dl_iterate_phdr(
+            [](dl_phdr_info *, size_t, void *) {
+                has++;
+                while (has < 2)
+                    usleep(1000);
+                pthread_mutex_lock(&mutexes[0]);
+                return 0;
+            },
+            nullptr);
+    };
+
+    start(visit);
+    start([=] {
+        pthread_mutex_lock(&mutexes[0]);
+        while (has < 1)
+            usleep(1000);
+        has++;
+        visit();
+    });
+    expect_stuck(2, {"deadlock 1, of 2 threads:\n", "[deadlock, waits for"});
+    expect(take(1), "threadleak profile: total 2\n");
+    exit(failures != 0); /* needs a lock of the loader, too */
+}
+
+/* The filter is that of all threads, ours included. */
+void
+refuse(int number)
+{
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0,
+                 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    sock_fprog filter = {4, code};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+                &filter))
+        bail("seccomp");
+}
+
+void
+without_copies_of_descriptors()
+{
+    refuse(SYS_pidfd_getfd);
+    two_threads();
+}
+
+template <int number>
+void
+unreadable()
+{
+    refuse(number);
+    mutex_ring(2);
+    let_others_sleep();
+    expect(take(2), "failed: threads cannot be read: ");
+}
+
 void
 count_is_that_of_the_last()
 {
@@ -428,6 +495,28 @@ without_the_first()
     pthread_exit(nullptr);
 }
 
+/* As containers are by default. */
+void
+reported_without_copies()
+{
+    int status = 0;
+    const std::string text = run("stay", "two threads where a descriptor",
+                                 "deadlock=report", "clone3(...)", &status);
+
+    expect(text, "cpprof: 2 threads can never go on\n\ndeadlock 1, of 2");
+    expect(text, "pthread_mutex_lock(...)\n");
+}
+
+void
+complained()
+{
+    int status = 0;
+    const std::string text =
+        run("stay", "where memory cannot", "deadlock=abort", "\n", &status);
+
+    expect(text, "cpprof: not looking for deadlocks: threads cannot be read: ");
+}
+
 /* ---- scenes ----------------------------------------------------------- */
 
 const scene scenes[] = {
@@ -458,8 +547,15 @@ const scene scenes[] = {
     {"with a first thread that has ended", without_the_first},
     {"a lock of a first thread that has ended", first_holds_and_ends},
     {"a mutex with the kernel's queue, locked twice", of_the_kernel_twice},
+    {"the loader's lock", the_loaders},
+    {"two threads where a descriptor cannot be copied",
+     without_copies_of_descriptors},
+    {"where memory cannot be copied", unreadable<SYS_process_vm_readv>},
+    {"where clocks cannot be read", unreadable<SYS_clock_gettime>},
     {"a callback is called once for what is new", called_back},
     {"CPPROF=deadlock=report tells it", reported},
+    {"and where a descriptor cannot be copied", reported_without_copies},
+    {"a line says why nothing can be seen", complained},
     {"CPPROF=deadlock=abort ends by a signal", aborted},
 };
 

@@ -19,8 +19,12 @@ extern "C" {
 
 #include <atomic>
 #include <condition_variable>
+#include <errno.h>
 #include <fcntl.h>
+#include <link.h>
+#include <linux/filter.h>
 #include <linux/futex.h>
+#include <linux/seccomp.h>
 #include <mutex>
 #include <pthread.h>
 #include <semaphore.h>
@@ -31,6 +35,7 @@ extern "C" {
 #include <string.h>
 #include <string>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>

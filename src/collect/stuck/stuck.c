@@ -311,10 +311,12 @@ look(struct look *l, struct cpprof_error *error)
         see_holder(l, &stuck->threads[i]);
     if (l->folder >= 0)
         close(l->folder);
-    if ((l->n_refused && !l->n_seen) || !cpprof__stack_view_copies())
+    if ((l->n_refused && !l->n_seen) || !cpprof__stack_view_copies() ||
+        !clock_of(l->own))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, EACCES,
                             "threads cannot be read: /proc/self/task/TID/"
-                            "syscall or process_vm_readv is refused");
+                            "syscall, process_vm_readv or clock_gettime is "
+                            "refused");
     return CPPROF_OK;
 }
 
@@ -470,6 +472,8 @@ describe(struct cpprof__stuck *stuck)
         if (!t->verdict)
             continue;
         name(t);
+        stuck->is_in_loader |=
+            t->stack && cpprof__waits_for_in_loader(t->stack);
         if (t->holder_at != NOBODY) {
             name(&stuck->threads[t->holder_at]);
             see_where(stuck, &stuck->threads[t->holder_at]);

@@ -54,6 +54,7 @@ struct cpprof__stuck {
     size_t n;
     size_t n_stuck; /* that have a verdict */
     size_t n_cycles;
+    bool is_in_loader;  /* a thread that is stuck */
     uint64_t now_ns;    /* CLOCK_MONOTONIC */
     uint64_t listed_at; /* tells whether there are others since; or 0 */
 };

@@ -88,8 +88,7 @@ find(struct cpprof__stuck *stuck, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-take_records(const struct cpprof__builtin *self,
-             const struct cpprof_profile_options *options, uintptr_t above,
+find_records(struct cpprof_profile_options *options,
              struct cpprof__stack_record **records, size_t *n,
              struct cpprof_error *error)
 {
@@ -98,11 +97,24 @@ take_records(const struct cpprof__builtin *self,
 
     if (status != CPPROF_OK)
         return status;
+    options->symbolize = cpprof__stuck_names(&stuck, options->symbolize);
     *records = calloc(stuck.n_stuck + 1, sizeof **records);
     if (*records)
         *n = add_records(&stuck, *records);
     cpprof__stuck_free(&stuck);
     return *records ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+static enum cpprof_status
+take_records(const struct cpprof__builtin *self,
+             const struct cpprof_profile_options *options, uintptr_t above,
+             struct cpprof__stack_record **records, size_t *n,
+             struct cpprof_error *error)
+{
+    struct cpprof_profile_options unnamed = {.symbolize =
+                                                 CPPROF_SYMBOLIZE_NONE};
+
+    return find_records(&unnamed, records, n, error);
 }
 
 static enum cpprof_status
@@ -116,8 +128,8 @@ write_text(const struct cpprof_profile_options *options,
         cpprof__writer_refuse(&writer);
         return status;
     }
-    status =
-        cpprof__stuck_write_text(&stuck, options->symbolize, writer, error);
+    status = cpprof__stuck_write_text(
+        &stuck, cpprof__stuck_names(&stuck, options->symbolize), writer, error);
     cpprof__stuck_free(&stuck);
     return status;
 }
@@ -127,18 +139,19 @@ write_profile(const struct cpprof__builtin *self, struct cpprof_writer writer,
               const struct cpprof_profile_options *options,
               struct cpprof_error *error)
 {
+    struct cpprof_profile_options named = *options;
     struct cpprof__stack_record *records;
     enum cpprof_status status;
     size_t n = 0;
 
     if (options->debug > 1)
         return write_text(options, writer, error);
-    status = take_records(self, options, 0, &records, &n, error);
+    status = find_records(&named, &records, &n, error);
     if (status != CPPROF_OK) {
         cpprof__writer_refuse(&writer);
         return status;
     }
-    status = cpprof__records_write(&form, records, n, options, writer, error);
+    status = cpprof__records_write(&form, records, n, &named, writer, error);
     free(records);
     return status;
 }

@@ -18,6 +18,17 @@ void
 cpprof__stuck_put_sentences(struct cpprof__buffer *out,
                             const struct cpprof__stuck *stuck);
 
+/* What names can be had: NONE, where the loader has to be asked and a thread is
+ * stuck in it, or it has not answered within some seconds. To be asked for
+ * before others than sentences are written. */
+enum cpprof_symbolize
+cpprof__stuck_names(const struct cpprof__stuck *stuck,
+                    enum cpprof_symbolize wanted);
+
+/* In a child made by fork. */
+void
+cpprof__stuck_names_in_child(void);
+
 /* The stacks of all who are in it, without a sentence. This call closes the
  * writer. */
 enum cpprof_status

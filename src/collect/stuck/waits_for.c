@@ -8,13 +8,16 @@
 #include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/runtime/real.h"
+#include "collect/signal/tables/thread.h"
 #include "collect/signal/unwind/module.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/store/tables.h"
 
+#include <link.h>
 #include <linux/futex.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -353,6 +356,7 @@ find_ranges(void)
                   functions[i].kind);
     for (i = 0, n = n_ranges; i < n; i++)
         add_jumps(&ranges[i]);
+    add_range((uintptr_t)&dl_iterate_phdr, CPPROF__FOR_LOADER);
 }
 
 static enum cpprof__waits_for_kind
@@ -371,6 +375,28 @@ kind_of_function(uint32_t stack)
             return range->kind;
     }
     return CPPROF__FOR_NOTHING;
+}
+
+bool
+cpprof__waits_for_in_loader(uint32_t stack)
+{
+    static struct cpprof__tree_node nodes[CPPROF__MAX_DEPTH] CPPROF__LARGE;
+    struct cpprof__cfi loader = {.view = NULL};
+    const struct range *range;
+    size_t n, i;
+
+    if (!cpprof__module_find(getauxval(AT_BASE), &loader))
+        return true; /* nothing is known of it */
+    n = cpprof__tree_stack(&cpprof__tables.tree, stack, nodes,
+                           CPPROF__MAX_DEPTH);
+    for (i = 0; i < n; i++) {
+        range = range_at(nodes[i].pc);
+        if ((range && range->kind == CPPROF__FOR_LOADER) ||
+            (nodes[i].pc >= (uintptr_t)loader.lo &&
+             nodes[i].pc < (uintptr_t)loader.hi))
+            return true;
+    }
+    return false;
 }
 
 /* What a hook of ours noted, while a profile of waits is on: the function is
@@ -444,7 +470,7 @@ cpprof__waits_for_name(enum cpprof__waits_for_kind kind)
     /* ORDER: enum cpprof__waits_for_kind */
     static const char *const names[] = {
         "nothing known", "mutex",     "rwlock (to read)", "rwlock (to write)",
-        "join",          "semaphore", "condition",
+        "join",          "semaphore", "condition",        "loader",
     };
 
     return names[kind];

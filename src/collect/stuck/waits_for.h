@@ -34,6 +34,7 @@ enum cpprof__waits_for_kind {
     CPPROF__FOR_JOIN,
     CPPROF__FOR_SEMAPHORE,
     CPPROF__FOR_CONDITION, /* of functions only: it, and then its mutex */
+    CPPROF__FOR_LOADER,    /* the same: its list, which it locks */
 };
 
 struct cpprof__waits_for {
@@ -64,6 +65,11 @@ bool
 cpprof__waits_for_is_true(struct cpprof__waits_for *guess,
                           const struct cpprof__task_call *call, uint32_t stack,
                           uint32_t wait_kind);
+
+/* Is a thread with that stack in the loader, or called by it? Then it may have
+ * the loader's locks. */
+bool
+cpprof__waits_for_in_loader(uint32_t stack);
 
 /* Who holds it now; 0: nobody, or not known. */
 int32_t

@@ -91,7 +91,7 @@ make_stacks(const struct cpprof__stuck *stuck)
     memcpy(threads, stuck->threads, stuck->n * sizeof *threads);
     s->stuck = *stuck;
     s->stuck.threads = threads;
-    s->symbolize = watch.options.symbolize;
+    s->symbolize = cpprof__stuck_names(stuck, watch.options.symbolize);
     s->thread = (struct cpprof__own_thread){.name = "cpprof-stacks",
                                             .run = write_stacks,
                                             .arg = s,
@@ -322,6 +322,7 @@ void
 cpprof__watch_in_child(void)
 {
     cpprof__own_lock_in_child(&lock);
+    cpprof__stuck_names_in_child();
     memset(&watch, 0, sizeof watch);
     names_hang = false;
 }
