@@ -101,10 +101,14 @@ wait_was_unwound(void *wait)
     FRAMES_END;
 }
 
+/* A child that has another thread's memory has its handlers, too. */
 #define UNWOUND_BEGIN(wait)                                                    \
     struct _pthread_cleanup_buffer unwound_;                                   \
-    _pthread_cleanup_push(&unwound_, wait_was_unwound, wait)
-#define UNWOUND_END _pthread_cleanup_pop(&unwound_, 0)
+    const bool may_unwind_ = (wait)->is_seen;                                  \
+                                                                               \
+    may_unwind_ ? _pthread_cleanup_push(&unwound_, wait_was_unwound, wait)     \
+                : (void)0
+#define UNWOUND_END may_unwind_ ? _pthread_cleanup_pop(&unwound_, 0) : (void)0
 #else
 #define UNWOUND_BEGIN(wait) (void)(wait)
 #define UNWOUND_END         (void)0

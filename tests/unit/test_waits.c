@@ -389,7 +389,7 @@ ask_for_many(void *most)
         unsigned before = n_questions, asked;
 
         cpprof__wait_own = NULL;
-        taken[i] = cpprof__wait_self_take();
+        taken[i] = cpprof__wait_self_take() ? cpprof__wait_own : NULL;
         asked = n_questions - before;
         *(unsigned *)most =
             asked > *(unsigned *)most ? asked : *(unsigned *)most;
@@ -607,6 +607,7 @@ vforks_and_waits(void *arg)
 {
     struct cpprof__wait wait;
     pid_t child = vfork();
+    int status;
 
     (void)arg;
     if (child == 0) {
@@ -620,6 +621,15 @@ vforks_and_waits(void *arg)
     cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, &wait, NULL);
     assert_int_equal(cpprof__wait_own->tid, syscall(SYS_gettid));
     cpprof__wait_end(&wait, CPPROF__WAIT_GOT);
+    child = vfork();
+    if (child == 0) {
+        cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, &wait, NULL);
+        _exit(wait.is_seen);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    /* Nor is it a wait of the thread's that never ends. */
+    assert_int_equal(cpprof__wait_own->n, 0);
     return NULL;
 }
 

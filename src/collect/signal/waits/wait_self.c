@@ -117,19 +117,31 @@ take(int32_t tid)
     return place;
 }
 
-struct cpprof__wait_self *
+/* A child would take one for the thread whose memory it has, which may take one
+ * itself at the same moment, and keep it when its owner is gone. */
+bool
+cpprof__wait_self_is_mine(void)
+{
+    struct cpprof__wait_self *place = cpprof__wait_own;
+
+    return place ? load_relaxed(&place->tid) == call0(SYS_gettid)
+                 : load_relaxed(&process) == call0(SYS_getpid);
+}
+
+bool
 cpprof__wait_self_take(void)
 {
-    struct cpprof__wait_self *place = NULL, *none = NULL;
+    struct cpprof__wait_self *place, *none = NULL;
 
-    /* The thread that the child has it from would keep a place whose owner is
-     * gone, which another one may take. */
-    if (call0(SYS_getpid) == load_relaxed(&process))
-        place = take(call0(SYS_gettid));
+    if (!cpprof__wait_self_is_mine())
+        return false;
+    if (cpprof__wait_own)
+        return true;
+    place = take(call0(SYS_gettid));
     /* A handler may have taken one in between. */
     if (place && !cas_acq_rel(&cpprof__wait_own, &none, place))
         store_release(&place->tid, 0);
-    return cpprof__wait_own;
+    return cpprof__wait_own != NULL;
 }
 
 void

@@ -399,7 +399,7 @@ begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind, const void *lock,
       const void *leaf)
 {
     wait->is_seen = !cpprof__hook_self.exempt && !cpprof__waits_are_off() &&
-                    (cpprof__wait_own || cpprof__wait_self_take());
+                    cpprof__wait_self_take();
     if (!wait->is_seen)
         return NULL;
     wait->start_ns = now_ns();
@@ -479,7 +479,7 @@ cpprof__wait_release(const void *lock, struct cpprof__wait_charge *charge)
 
     if (cpprof__hook_self.exempt || !load_relaxed(&state.mutex_fraction))
         return false;
-    if (self && self->n)
+    if (self && self->n && cpprof__wait_self_is_mine())
         drop_left((uintptr_t)__builtin_frame_address(0));
     if (!cpprof__wait_is_followed(lock))
         return false;

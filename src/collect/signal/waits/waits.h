@@ -118,13 +118,22 @@ cpprof__waits_are_off(void)
 const char *
 cpprof__wait_kind_name(uint32_t kind);
 
-/* wait_self.c: memory for them, which cpprof__wait_own leads to from then on;
- * NULL: there is none. Then give it back, at the thread's end. begin() is
- * called before the first of the process, and in a child made by fork. Safety:
- * AS, lock-free. */
+/*
+ * wait_self.c: memory for them, which cpprof__wait_own leads to from then on;
+ * false: there is none. Then give it back, at the thread's end. begin() is
+ * called before the first of the process, and in a child made by fork.
+ *
+ * is_mine: is the caller the thread that its thread-local variables are of? A
+ * child made by vfork() or a bare clone() is not: it has them in common with
+ * the thread that made it, which may be waiting at the same time, and ends
+ * without a word. So it takes none, and its waits are not seen. Safety: AS,
+ * lock-free.
+ */
 void
 cpprof__wait_self_begin(void);
-struct cpprof__wait_self *
+bool
+cpprof__wait_self_is_mine(void);
+bool
 cpprof__wait_self_take(void);
 void
 cpprof__wait_self_give(void);
@@ -136,7 +145,8 @@ struct cpprof__wait {
     uint32_t slot;    /* in the table of waiters, when it has no entry */
     uint32_t serial;  /* of its entry, or 0 */
     uint32_t n_forks; /* that had been when it began */
-    uint8_t is_seen;  /* 0: the thread is exempt (collect/runtime/exempt.h) */
+    uint8_t is_seen;  /* 0: the thread is exempt (collect/runtime/exempt.h), or
+                       * its waits are another's */
     bool is_followed; /* in a table of waiters */
 };
 
