@@ -43,6 +43,8 @@
  * comes after it. */
 #define CPPROF__SIGNAL_UCONTEXT 128
 
+#define CPPROF__ALIGNS_STACK /* no need */
+
 struct cpprof__regs {
     union {
         uintptr_t r[CPPROF__N_REGS]; /* by DWARF number */

@@ -44,6 +44,10 @@
  * ucontext. */
 #define CPPROF__SIGNAL_UCONTEXT 0
 
+/* On a handler of signals: an emulator (QEMU 7.2 in user mode) begins one with
+ * a stack that is not aligned, and its code would end by SIGSEGV. */
+#define CPPROF__ALIGNS_STACK __attribute__((force_align_arg_pointer))
+
 struct cpprof__regs {
     union {
         uintptr_t r[CPPROF__N_REGS]; /* by DWARF number */

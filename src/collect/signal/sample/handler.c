@@ -353,7 +353,7 @@ answer_without_libc(enum cpprof__signal_source source, const siginfo_t *info)
         count_tick(source, info, NULL);
 }
 
-void
+CPPROF__ALIGNS_STACK void
 cpprof__on_signal(int signo, siginfo_t *info, void *context)
 {
     enum cpprof__signal_source source = cpprof__signal_source(info);
