@@ -265,13 +265,18 @@ static uint64_t ticks = 1000;
 static uint64_t waited, charged;
 static bool charge_meanwhile;
 
+/* Each time others: a lock that was charged too much is charged the less later.
+ */
+#define N_HAMMERED 16
+static const char *hammered = locks;
+
 static void *
 hammer(void *arg)
 {
     unsigned i, which = (unsigned)(uintptr_t)arg;
 
     for (i = 0; i < 20000; i++) {
-        const void *lock = &locks[(i + which) % 16 * 8];
+        const void *lock = &hammered[(i + which) % N_HAMMERED * 8];
         uint64_t start = add_relaxed(&ticks, 64), end;
         uint32_t slot = cpprof__wait_table_add(lock, start);
 
@@ -294,14 +299,15 @@ hammer_from_8_threads(bool meanwhile)
 
     ticks = 1024;
     waited = charged = 0;
+    hammered += N_HAMMERED * 8;
     charge_meanwhile = meanwhile;
     for (i = 0; i < 8; i++)
         assert_int_equal(
             pthread_create(&threads[i], NULL, hammer, (void *)(uintptr_t)i), 0);
     for (i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
-    for (i = 0; i < 16; i++)
-        charged += charge_of(&locks[i * 8], ticks);
+    for (i = 0; i < N_HAMMERED; i++)
+        charged += charge_of(&hammered[i * 8], ticks);
     for (i = 0; i < CPPROF__WAIT_STRIPES; i++)
         assert_int_equal(cpprof__wait_stripes[i], 0);
 }
