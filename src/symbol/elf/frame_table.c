@@ -96,15 +96,28 @@ cpprof__frame_table_free(struct cpprof__frame_table *table)
 
 /* -------------------------------------------------------------- parts ---- */
 
-/* Does the entry begin otherwise than its CIE says that functions do? */
+/* Where the canonical frame address is when a function has been called. A CIE
+ * does not tell: up to binutils 2.35 the row that parts begin with may stand in
+ * one of their own. Source: the psABIs, "DWARF register numbers". */
 static bool
-is_part(const struct cpprof__fde *fde)
+row_at_entry(const struct cpprof__frame_table *t, struct cpprof__cfi_row *row)
 {
-    struct cpprof__fde none = *fde;
+    GElf_Ehdr head;
+
+    if (!gelf_getehdr(t->file->elf, &head))
+        return false;
+    row->cfa_reg = head.e_machine == EM_X86_64 ? 7 : 31; /* the stack pointer */
+    row->cfa_off = head.e_machine == EM_X86_64 ? 8 : 0;
+    return head.e_machine == EM_X86_64 || head.e_machine == EM_AARCH64;
+}
+
+/* Does the entry begin otherwise than functions do? */
+static bool
+is_part(const struct cpprof__frame_table *t, const struct cpprof__fde *fde)
+{
     struct cpprof__cfi_row usual, first;
 
-    none.code = none.end;
-    return cpprof__cfi_run(&none, none.start, &usual) &&
+    return row_at_entry(t, &usual) &&
            cpprof__cfi_run(fde, fde->start, &first) &&
            (first.cfa_reg != usual.cfa_reg || first.cfa_off != usual.cfa_off);
 }
@@ -128,7 +141,7 @@ find_parts(struct cpprof__frame_table *t)
         memcpy(&offset, pairs + 8 * (size_t)i, sizeof offset);
         if (!cpprof__cfi_find(&t->cfi, (uintptr_t)t->cfi.hdr + (size_t)offset,
                               &fde) ||
-            !is_part(&fde))
+            !is_part(t, &fde))
             continue;
         if (!CPPROF__BOUNDED_ROOM(&t->parts))
             return;
@@ -309,7 +322,7 @@ cpprof__frame_table_find(struct cpprof__frame_table *table, uint64_t address,
         return false;
     piece->start = fde.start - table->base;
     piece->function = piece->start;
-    if (!is_part(&fde))
+    if (!is_part(table, &fde))
         return true;
     if (!table->has_parts) {
         table->has_parts = true;
