@@ -23,6 +23,8 @@ PACKAGES = """gcc g++ libc6-dev ninja-build pkg-config libdeflate-dev libdw-dev
     sqlite3""".split()
 RELEASES = {"bullseye": "Debian 11", "bookworm": "Debian 12",
             "trixie": "Debian 13"}
+# Time that belongs to no stack: docs/cpu.md.
+NO_STACK = re.compile(r"^\[(short-lived thread|signal blocked)\] ")
 # Where a stack ends that is complete.
 ROOTS = re.compile(r"^(_start|__?clone3?|_dl_start.*|start_thread)(;|$)")
 
@@ -97,7 +99,8 @@ def share_complete(collapsed):
     total = whole = 0
     for line in collapsed.splitlines():
         stack, _, n = line.rpartition(" ")
-        if n.isdigit() and not stack.startswith("cpprof:"):
+        if n.isdigit() and not stack.startswith("cpprof:") and \
+                not NO_STACK.match(line):
             total += int(n)
             whole += int(n) * bool(ROOTS.match(stack))
     return "%.1f %%" % (100 * whole / total) if total else "no samples"

@@ -6,7 +6,17 @@
  */
 #include "symbol_fixture.h"
 
+#include <elfutils/version.h>
 #include <errno.h>
+
+/* A unit that libdw cannot index; later ones also what they have of a file when
+ * there is no memory for the tables of its units: a handle, the first block of
+ * its memory and the name of its folder. */
+#if _ELFUTILS_PREREQ(0, 189)
+#define FORGOTTEN_BY_LIBDW 3
+#else
+#define FORGOTTEN_BY_LIBDW 1
+#endif
 
 /* Volatile: the compiler knows what malloc does, and not that it counts. */
 static volatile long countdown =
@@ -155,8 +165,7 @@ check_each_failure(const char *name)
             break;
         countdown = -1;
         assert_true(n <= n_full);
-        /* libdw forgets one unit when it cannot index it. */
-        assert_in_range(n_live - before, 0, 1);
+        assert_in_range(n_live - before, 0, FORGOTTEN_BY_LIBDW);
         before = n_live;
     }
     countdown = -1;
