@@ -90,7 +90,7 @@ refused 126 '\./bits32: a 32-bit program; only 64-bit ones can be recorded' \
 refused 126 '\./s390: a program for s390, not .*' ./s390
 refused 126 '\./no-type: an ELF file that is no program' ./no-type
 compile musl -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1
-refused 126 '\./musl: a program for musl libc, which is not supported' ./musl
+refused 126 '\./musl: a program for musl libc, which is not supported .*' ./musl
 compile raced -fsanitize=thread
 refused 126 '\./raced: built with ThreadSanitizer, .*' ./raced
 if compile asan -fsanitize=address; then
@@ -101,6 +101,22 @@ else
 fi
 compile orphan -Wl,--dynamic-linker=/nonexistent/ld.so
 refused 127 '\./orphan: its loader /nonexistent/ld\.so is missing' ./orphan
+
+# What the command starts is not looked at. It runs as it does alone, and that its
+# time is in no profile is said.
+hog='#include <time.h>
+int main(void) { while (clock() < CLOCKS_PER_SEC / 2) continue; return 3; }'
+for how in "musl-gcc" "cc -static"; do
+    if ! echo "$hog" | $how -x c - -o hog 2>/dev/null; then
+        skip "$how: a program that the command starts" "cannot be made"
+        continue
+    fi
+    run "$cpprof" record -- sh -c './hog; exit $?'
+    check "$how: what the command starts ends as alone" same "$status" 3
+    check "$how: its time is said to be missing" grep -qE \
+        '^cpprof: 0\.[4-9] of [0-9.]+ s of CPU time are in no profile: ' err
+    rm -f ./*.gz
+done
 
 # The loader as the command is no static program.
 loader=$(readelf -lW "$victim" |

@@ -312,7 +312,7 @@ look_at_program(struct look *look)
     look->target->is_visible = true;
     if (!*interpreter)
         return no(look, "is linked statically: there is no loader to load "
-                        "libcpprof.so with (link it with libcpprof.a instead)");
+                        "libcpprof.so with");
     if (!strncmp(basename(interpreter), "ld-musl-", 8))
         return no(look, "is a program for musl libc, which is not supported");
     return true;

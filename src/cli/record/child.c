@@ -11,6 +11,7 @@
 
 #include "cli/messages.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -128,15 +129,43 @@ set_cpprof(const struct cpprof__record_options *options,
     return done;
 }
 
+/*
+ * A path that glibc's loader alone can follow: it puts its own folder for $LIB,
+ * and from there enough ".." lead back to the root. Other loaders find no such
+ * folder and go on without. So a program for musl that the command starts runs
+ * as it does alone, where its loader would load the library, miss what that
+ * needs of glibc, and end it. Where there is no such folder for glibc either,
+ * the path is as it is.
+ *
+ * Source: ld.so(8), "Dynamic string tokens".
+ */
+#define FROM_ROOT "/$LIB/../../../../../.."
+
+static const char *
+for_glibc(const char *library, char path[PATH_MAX])
+{
+    void *loaded;
+
+    if (snprintf(path, PATH_MAX, FROM_ROOT "%s", library) >= PATH_MAX)
+        return library;
+    /* Nothing is loaded by this, but a file that is missing is an error. */
+    dlerror();
+    loaded = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (loaded)
+        dlclose(loaded);
+    return dlerror() ? library : path;
+}
+
 /* Put our library in front of those that are preloaded already, but not of
  * AddressSanitizer's, which ends the program then. */
 static bool
 set_preload(const char *library)
 {
     const char *before = getenv("LD_PRELOAD");
-    char *text;
+    char path[PATH_MAX], *text;
     bool done;
 
+    library = for_glibc(library, path);
     if (!before || !*before)
         return setenv("LD_PRELOAD", library, 1) == 0;
     if ((cpprof__preloads_asan()

@@ -495,6 +495,23 @@ cpprof__record_ended_free(struct cpprof__record_ended *ended)
 
 /* ---- all of them ---- */
 
+/* Of all images, also those that are added up already. */
+static uint64_t
+count_ticks(const struct output *out, const struct cpprof__record_ended *ended)
+{
+    const struct cpprof__record_sum *sum =
+        &ended->sums[__builtin_ctz(out->kind)];
+    uint64_t n_ticks = sum->n_samples + sum->n_lost;
+    size_t n = count_images(out), i;
+
+    for (i = 0; i < n; i++) {
+        struct image image = image_at(out, i);
+
+        n_ticks += image.n_samples + image.n_lost;
+    }
+    return n_ticks;
+}
+
 /* All files of a kind, and what is in use at the end. False after printing what
  * went wrong. */
 static bool
@@ -514,6 +531,8 @@ write_kind(struct cpprof__record_options *options,
         cpprof__cli_fail("record: out of memory");
         return false;
     }
+    if (kind == CPPROF__RECORD_CPU)
+        options->n_ticks = count_ticks(&out, ended);
     if (!options->one || !write_one(&out, main_image, ended)) {
         write_main(&out, main_image);
         if (!options->is_verdict)

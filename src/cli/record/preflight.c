@@ -325,11 +325,12 @@ check_loader(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
                    ? 0
                    : refuse(command, CPPROF__EXIT_CANNOT_RUN,
                             "a static program; only programs with a dynamic "
-                            "loader can be recorded (link it with libcpprof.a "
-                            "instead)");
+                            "loader can be recorded (cpprof record -p has the "
+                            "CPU time of one that runs)");
     if (!strncmp(basename(loader), "ld-musl-", 8))
         return refuse(command, CPPROF__EXIT_CANNOT_RUN,
-                      "a program for musl libc, which is not supported");
+                      "a program for musl libc, which is not supported "
+                      "(cpprof record -p has the CPU time of one that runs)");
     if (access(loader, F_OK) < 0)
         return refuse(command, CPPROF__EXIT_NOT_FOUND,
                       "its loader %s is missing", loader);

@@ -30,13 +30,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-#define RATE_MAX_HZ    10000
-#define WALL_HZ_MAX    1000
-#define DEPTH_MAX      1024
-#define BYTES_MAX      (1ul << 40)
-#define RATE_NS_MAX    INT_MAX
-#define DURATION_MAX_S 1e9 /* 31 years, which fits every type */
+#define RATE_MAX_HZ     10000
+#define RATE_DEFAULT_HZ 100 /* the library's */
+#define WALL_HZ_MAX     1000
+#define DEPTH_MAX       1024
+#define BYTES_MAX       (1ul << 40)
+#define RATE_NS_MAX     INT_MAX
+#define DURATION_MAX_S  1e9 /* 31 years, which fits every type */
 
 /* Our own failure after the command ran well. */
 #define EXIT_NOT_WRITTEN 1
@@ -378,6 +380,32 @@ take_ended(void *ctx)
     cpprof__record_take_ended(ctx);
 }
 
+/* A part of the CPU time that is missing and so large is told. */
+#define MISSING_SHARE 2 /* the half */
+#define MISSING_MIN_S 0.2
+
+/* The kernel knows how long all processes ran that have ended and were waited
+ * for, and those that did not load the library have no file. */
+static void
+tell_missing(const struct cpprof__record_options *options)
+{
+    unsigned rate_hz = options->rate_hz ? options->rate_hz : RATE_DEFAULT_HZ;
+    double sampled_s = (double)options->n_ticks / rate_hz, used_s, missing_s;
+    struct rusage u;
+
+    if (!(options->kinds & CPPROF__RECORD_CPU) ||
+        getrusage(RUSAGE_CHILDREN, &u))
+        return;
+    used_s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+             (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+    missing_s = used_s - sampled_s;
+    if (missing_s >= MISSING_MIN_S && missing_s * MISSING_SHARE > used_s)
+        cpprof__cli_warn("%.1f of %.1f s of CPU time are in no profile: "
+                         "programs that do not load libcpprof.so (static, for "
+                         "musl, 32-bit, set-user-ID), or many short ones",
+                         missing_s, used_s);
+}
+
 /* Run a command as the options say, which were checked, and write the files. If
  * a signal ended it and there is no verdict to give, that ends this program,
  * too. */
@@ -414,6 +442,8 @@ run(struct cpprof__record_options *options)
             cpprof__record_child_ended(&folder);
         result.is_written =
             cpprof__record_write(options, &folder, child.pid, &parts);
+        if (ended && result.is_written)
+            tell_missing(options);
         if (!ended)
             cpprof__record_child_wait(&child, 0,
                                       (struct cpprof__record_chore){0});

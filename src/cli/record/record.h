@@ -65,6 +65,7 @@ struct cpprof__record_options {
     double every_s;   /* so far apart */
     bool is_searched; /* result: memory was, so what is told is lost */
     uint64_t n_lost;  /* result: samples that are missing */
+    uint64_t n_ticks; /* result: of CPU time, of all processes, lost ones too */
 };
 
 /* ------------------------------------------------------ names.c ------- */

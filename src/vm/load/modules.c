@@ -23,21 +23,23 @@
 #include <unistd.h>
 
 /* Find a file of ours, in the first of two folders beside the library that has
- * it: where it is installed, or was built. False: neither has. */
+ * it: where it is installed, or was built. False: neither has. The library may
+ * have been loaded by a link or by another path. */
 static bool
 find_beside(const char *const folders[2], const char *name, char path[PATH_MAX])
 {
+    char library[PATH_MAX];
     const char *slash;
     Dl_info info;
     int i, n;
 
     if (!dladdr((const void *)find_beside, &info) ||
-        !(slash = strrchr(info.dli_fname, '/')))
+        !realpath(info.dli_fname, library))
         return false;
+    slash = strrchr(library, '/');
     for (i = 0; i < 2; i++) {
-        n = snprintf(path, PATH_MAX, "%.*s/%s/%s",
-                     (int)(slash - info.dli_fname), info.dli_fname, folders[i],
-                     name);
+        n = snprintf(path, PATH_MAX, "%.*s/%s/%s", (int)(slash - library),
+                     library, folders[i], name);
         if (n < PATH_MAX && !access(path, R_OK))
             return true;
     }
