@@ -1,4 +1,5 @@
 """The program http_server.c, and how it is asked: for http_server.py."""
+import ctypes
 import os
 import re
 import select
@@ -19,6 +20,16 @@ SLOW = 1 if SANITIZER == "none" else 4
 FOLDER = tempfile.mkdtemp(prefix="cpprof-http-")
 CRLF = b"\r\n"
 TAP = Tap()
+
+
+def is_old():
+    """libmicrohttpd before 0.9.75."""
+    version = ctypes.CDLL("libmicrohttpd.so.12").MHD_get_version
+    version.restype = ctypes.c_char_p
+    return tuple(int(n) for n in version().split(b".")[:3]) < (0, 9, 75)
+
+
+IS_OLD = is_old()
 
 
 # ----------------------------------------------------------- the program ----

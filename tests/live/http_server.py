@@ -20,7 +20,7 @@ import threading
 import time
 
 from http_clients import (PROGRAM, HAS_HOOKS, SLOW, FOLDER, CRLF, TAP,
-    ALL_ERRORS, Program, connect, read_all, read_head, read_body, read_answer,
+    ALL_ERRORS, IS_OLD, Program, connect, read_all, read_head, read_body, read_answer,
     request, ask, raw, status_of, CMDLINE, HAS_HEAP, HEAP, ALONE)
 from http_limits import (TRIES, endless, idle_flood, quickest, slow_heads,
     slow_readers, stalled_is_cut)
@@ -210,11 +210,13 @@ def protocol():
     TAP.same("byte by byte", read_answer(s)[0], 200)
     s.close()
     # What has no method and target is closed without a word; a value ends at a
-    # NUL for all who read it here, so this host is "a".
+    # NUL for all who read it here, so this host is "a". libmicrohttpd of Debian
+    # 11 has other words for three of them, or none.
     for name, data, wanted in [
             ("garbage", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n", 0),
             ("no host", b"GET / HTTP/1.1\r\n\r\n", 400),
-            ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+            ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+             400 if IS_OLD else 505),
             ("a NUL", b"GET / HTTP/1.1\r\nHost: a\0\r\n\r\n", 403),
             ("a folded header", b"GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
              400),
@@ -225,10 +227,11 @@ def protocol():
             ("an unknown coding", request("/", "Transfer-Encoding: gzip"),
              501),
             ("a bad chunk", request("/", "Transfer-Encoding: chunked") +
-             b"zz\r\n", 400),
+             b"zz\r\n", 0 if IS_OLD else 400),
             ("a long target", b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n",
              414),
-            ("long headers", request("/", "A: " + "a" * 9000), 431),
+            ("long headers", request("/", "A: " + "a" * 9000),
+             404 if IS_OLD else 431),
             ("many headers", request("/", *["A: a"] * 2000), 431),
             ("a large body", request("/", "Content-Length: 2000000",
                                      method="POST"), 413),
