@@ -68,6 +68,12 @@ struct cpprof_push_options {
      * cpprof's. NULL: nobody is. */
     void (*report)(void *ctx, const char *line);
     void *ctx;
+
+    uint32_t every_seconds; /* an interval begins every so many seconds, and
+                             * between two of them CPU and wall time rest; the
+                             * other kinds are of all the time. Up to 3600, and
+                             * no less than an interval; 0: one interval
+                             * follows the other */
 };
 
 /*

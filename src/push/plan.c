@@ -297,6 +297,11 @@ take_numbers(const struct cpprof_push_options *given,
     plan->kinds = given->kinds ? given->kinds : all & ~CPPROF_PUSH_WALL;
     plan->interval_s =
         given->interval_seconds ? given->interval_seconds : INTERVAL_SECONDS;
+    plan->every_s =
+        given->every_seconds ? given->every_seconds : plan->interval_s;
+    if (plan->every_s < plan->interval_s || plan->every_s > INTERVAL_MAX)
+        return wrong(error, "push-every is no less than push-interval; not "
+                            "pushing");
     plan->queue_bytes = given->queue_bytes ? given->queue_bytes : QUEUE_BYTES;
     plan->keep = given->keep ? given->keep : KEEP;
     if (plan->protocol != CPPROF_PUSH_OTLP)

@@ -26,6 +26,7 @@ struct cpprof__push_plan {
 
     uint32_t kinds; /* CPPROF_PUSH_* */
     uint32_t interval_s;
+    uint32_t every_s; /* an interval begins; no less than it */
     uint32_t queue_bytes;
     uint32_t keep;
     enum cpprof_push_protocol protocol;

@@ -17,6 +17,7 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "push/files.h"
+#include "push/request.h"
 #include "push/rounds.h"
 
 #include <linux/futex.h>
@@ -189,15 +190,47 @@ sleep_until(struct cpprof__push *push, uint64_t until_ns)
     return !load_acquire(&push->stop) && !load_acquire(&push->cancelled);
 }
 
-/* If writing captures takes longer than an interval, the next interval is
- * skipped. */
+/* What ends next, ns after the last end. If writing captures takes longer than
+ * that, an interval is skipped. */
 static uint64_t
-next_end(uint64_t end_ns, uint64_t interval_ns)
+next_end(uint64_t end_ns, uint64_t ns)
 {
     uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
 
-    end_ns += interval_ns;
-    return end_ns > now ? end_ns : now + interval_ns;
+    end_ns += ns;
+    return end_ns > now ? end_ns : now + ns;
+}
+
+/* Processes that begin together are not to push together: the first interval
+ * is up to a half shorter at random, and so is all of the first rest. */
+static uint64_t
+first_ns(const struct cpprof__push *push, uint64_t ns, uint64_t jitter_ns)
+{
+    return *push->plan.pattern ? ns : ns - cpprof__push_random_ns(jitter_ns);
+}
+
+/* The end of an interval, or of the rest behind it. */
+static void
+turn(struct cpprof__push *push)
+{
+    uint64_t interval_ns = push->plan.interval_s * NS_PER_S,
+             rest_ns = push->plan.every_s * NS_PER_S - interval_ns;
+
+    if (push->is_resting || !rest_ns) {
+        if (push->is_resting)
+            cpprof__push_rounds_resume(&push->rounds);
+        else
+            cpprof__push_rounds_turn(&push->rounds, CPPROF__PUSH_ON);
+        push->is_resting = false;
+        push->end_ns = next_end(push->end_ns, interval_ns);
+    } else {
+        cpprof__push_rounds_turn(&push->rounds, CPPROF__PUSH_REST);
+        push->is_resting = true;
+        if (!push->has_turned)
+            rest_ns = first_ns(push, rest_ns, rest_ns);
+        push->end_ns = next_end(push->end_ns, rest_ns);
+    }
+    push->has_turned = true;
 }
 
 static void
@@ -221,19 +254,17 @@ take_all(struct cpprof__push *push)
     uint64_t interval_ns = push->plan.interval_s * NS_PER_S;
 
     if (!push->end_ns)
-        push->end_ns = cpprof__now_ns(CLOCK_MONOTONIC) + interval_ns;
-    while (sleep_until(push, push->end_ns)) {
-        cpprof__push_rounds_turn(&push->rounds, false);
-        push->end_ns = next_end(push->end_ns, interval_ns);
-        push->has_turned = true;
-    }
+        push->end_ns = cpprof__now_ns(CLOCK_MONOTONIC) +
+                       first_ns(push, interval_ns, interval_ns / 2);
+    while (sleep_until(push, push->end_ns))
+        turn(push);
     if (cpprof__own_threads_pause_now())
         return false;
     if (load_acquire(&push->cancelled) ||
         (!push->has_turned && push->plan.is_descendant))
         cpprof__push_rounds_drop(&push->rounds);
     else
-        cpprof__push_rounds_turn(&push->rounds, true);
+        cpprof__push_rounds_turn(&push->rounds, CPPROF__PUSH_LAST);
     return true;
 }
 
@@ -512,6 +543,7 @@ push_as_asked(const struct cpprof__environment *env, bool is_descendant,
         .labels = or_variable(words->labels, "PYROSCOPE_LABELS"),
         .kinds = kinds_of(env->kinds),
         .interval_seconds = words->interval_s,
+        .every_seconds = words->every_s,
         .protocol = words->protocol,
         .user = or_variable(words->user, "PYROSCOPE_BASIC_AUTH_USER"),
         .password = secure_getenv("PYROSCOPE_BASIC_AUTH_PASSWORD"),

@@ -30,7 +30,9 @@ struct cpprof__push {
 
     /* Used by the thread that starts it, and then by the taker. */
     struct cpprof__push_rounds rounds;
-    uint64_t end_ns; /* of the round that runs; 0: none has begun */
+    uint64_t end_ns; /* of the round that runs, or of the rest behind it; 0:
+                      * none has begun */
+    bool is_resting; /* no round runs */
     bool has_turned; /* one has ended */
 
     /* Used by the taker, and at the end by the thread that ends it. */

@@ -143,19 +143,25 @@ cpprof__push_say_rejected(const struct cpprof__push_plan *plan,
                  reply->text);
 }
 
-/* Lengthen a pause by up to a half at random, so that many processes do not
- * come at the same time. */
+uint64_t
+cpprof__push_random_ns(uint64_t most)
+{
+    uint16_t part = 0;
+
+    if (getrandom(&part, sizeof part, GRND_NONBLOCK) < 0)
+        part = (uint16_t)getpid();
+    return most / (UINT16_MAX + 1) * part;
+}
+
+/* Lengthen a pause by up to a half at random. */
 uint64_t
 cpprof__push_pause_ns(unsigned n_failures, uint32_t asked_s)
 {
     uint64_t ms = (uint64_t)PAUSE_MS << (n_failures < 6 ? n_failures : 6);
-    uint16_t part = 0;
 
     if (ms < asked_s * 1000ull)
         ms = asked_s * 1000ull;
     if (ms > PAUSE_MAX_S * 1000ull)
         ms = PAUSE_MAX_S * 1000ull;
-    if (getrandom(&part, sizeof part, GRND_NONBLOCK) < 0)
-        part = (uint16_t)getpid();
-    return ms * NS_PER_MS + ms * NS_PER_MS / 2 * part / UINT16_MAX;
+    return ms * NS_PER_MS + cpprof__push_random_ns(ms * NS_PER_MS / 2);
 }

@@ -24,6 +24,11 @@ cpprof__push_request(const struct cpprof__push_plan *plan,
 enum cpprof__push_outcome
 cpprof__push_outcome(const struct cpprof__push_plan *plan, int status);
 
+/* A time of less than `most` at random, so that many processes do not come at
+ * the same time. */
+uint64_t
+cpprof__push_random_ns(uint64_t most);
+
 /* How long a server is left alone that could not n + 1 times. */
 uint64_t
 cpprof__push_pause_ns(unsigned n_failures, uint32_t asked_s);

@@ -95,13 +95,13 @@ end_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
 }
 
 static void
-turn_capture(struct cpprof__push_rounds *rounds, unsigned i, bool is_last)
+turn_capture(struct cpprof__push_rounds *rounds, unsigned i, bool goes_on)
 {
     struct cpprof__push_capture ended = rounds->captures[i];
     uint32_t kind = 1u << i;
 
     memset(&rounds->captures[i], 0, sizeof ended);
-    if (!is_last)
+    if (goes_on)
         begin_capture(rounds, kind, &rounds->captures[i]);
     end_capture(rounds, kind, &ended);
 }
@@ -188,19 +188,31 @@ cpprof__push_rounds_begin(struct cpprof__push_rounds *rounds)
 /* Captures end first, so that they do not contain the work of writing the
  * others. */
 void
-cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds, bool is_last)
+cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds,
+                         enum cpprof__push_turn turn)
 {
     uint32_t kinds = rounds->plan->kinds;
     unsigned i;
 
     for (i = 0; i < CPPROF__PUSH_KINDS; i++)
         if (kinds & TIMED & 1u << i)
-            turn_capture(rounds, i, is_last);
+            turn_capture(rounds, i, turn == CPPROF__PUSH_ON);
     for (i = 0; i < CPPROF__PUSH_KINDS; i++)
         if (kinds & ~TIMED & 1u << i)
             turn_other(rounds, i);
-    if (is_last)
+    if (turn == CPPROF__PUSH_LAST)
         cpprof__push_rounds_drop(rounds);
+}
+
+void
+cpprof__push_rounds_resume(struct cpprof__push_rounds *rounds)
+{
+    unsigned i;
+
+    for (i = 0; i < CPPROF__PUSH_KINDS; i++)
+        if (rounds->plan->kinds & TIMED & 1u << i &&
+            !rounds->captures[i].capture)
+            begin_capture(rounds, 1u << i, &rounds->captures[i]);
 }
 
 void

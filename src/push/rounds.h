@@ -35,9 +35,18 @@ struct cpprof__push_rounds {
 
 void
 cpprof__push_rounds_begin(struct cpprof__push_rounds *rounds);
-/* The end of an interval; is_last: no other begins. */
+/* What comes behind the end of an interval: another one; nothing of CPU and
+ * wall time until cpprof__push_rounds_resume(); or nothing at all. */
+enum cpprof__push_turn {
+    CPPROF__PUSH_ON,
+    CPPROF__PUSH_REST,
+    CPPROF__PUSH_LAST,
+};
 void
-cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds, bool is_last);
+cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds,
+                         enum cpprof__push_turn turn);
+void
+cpprof__push_rounds_resume(struct cpprof__push_rounds *rounds);
 /* End without a profile. */
 void
 cpprof__push_rounds_drop(struct cpprof__push_rounds *rounds);

@@ -150,7 +150,7 @@ def check_push():
     TAP.ok("push: sample types", all(p.types == TYPES[kind]
                                      for kind, p in profiles))
     TAP.ok("push: the first is of one interval",
-           all(0.9 < p.seconds < 9 for kind, p in profiles[:5]
+           all(0.4 < p.seconds < 9 for kind, p in profiles[:5]
                if kind != "goroutine"),
            [(kind, p.seconds) for kind, p in profiles[:5]])
     cpu = [p for kind, p in profiles if kind == "process_cpu"]
@@ -188,7 +188,7 @@ def check_ingest():
     spans = [(int(q["until"][0]) - int(q["from"][0])) / 1e9 for q in queries]
     TAP.ok("ingest: from and until are 19 digits, an interval apart",
            all(len(q["from"][0]) == 19 for q in queries)
-           and all(0.9 < span < 9 for span in spans[:6]), spans)
+           and all(0.4 < span < 9 for span in spans[:6]), spans)
     by_type, ends, gaps = {}, {}, []
     for r, q in zip(requests, queries):
         parts = parts_of(r)
@@ -531,6 +531,23 @@ def check_silent():
            ran.out)
 
 
+def check_every():
+    """CPU time of some seconds, and all that was allocated."""
+    with Server() as server:
+        ran = run_by("cpu=100,heap=1,push=%s,push-interval=1,push-every=4"
+                     % server.url, "work=8000")
+        all_ = [(p.kind, Profile(p.raw)) for p in pushed(server)]
+    cpu = [p.seconds for kind, p in all_ if kind == "process_cpu"]
+    TAP.ok("every: CPU time rests in between",
+           2 <= len(cpu) <= 4 and sum(cpu) < 6, cpu)
+    TAP.same("every: what was allocated is whole", sum(
+        p.total(0, "allocate_here") for kind, p in all_ if kind == "memory"),
+        int(ran.word("allocated")))
+    TAP.ok("every: an interval of what grows is as long as the time between",
+           max(p.seconds for kind, p in all_ if kind == "memory") > 1.5,
+           [p.seconds for kind, p in all_ if kind == "memory"])
+
+
 def check_split():
     """Pyroscope takes 16 000 samples."""
     with Server() as server:
@@ -738,6 +755,7 @@ def check_words():
         "push=http://a,push-label=9=x": "no label",
         "push=http://a,push-label=a=1,push-label=a=2": "taken",
         "push=http://a,push-interval=0": "1 to 3600",
+        "push=http://a,push-every=5": "no less than",
         "push=http://a,push-protocol=grpc": "push, ingest or otlp",
         "push-name=x": "without push=", "push=http://a,record=/x": "beside",
         "push=http://a,debug=1": "protobuf",
@@ -782,7 +800,8 @@ def check_files():
     pattern = os.path.join(FOLDER, "shared", "%k-%t.gz")
     # Each makes one, at its end.
     threads = [threading.Thread(target=run_by, args=(
-        "goroutine,push=%s,push-interval=600" % pattern, "work=300"))
+        "goroutine,symbolize=none,push=%s,push-interval=600" % pattern,
+        "work=300"))
                for _ in range(12)]
     for thread in threads:
         thread.start()
@@ -804,7 +823,7 @@ def check_files():
 # ASan's malloc is its own, so there is no heap profile; and it does not know
 # that threads of a forked child have the stacks of its parent's threads.
 NOT_ASAN = [check_push, check_otlp, check_ingest, check_sums, check_files,
-            check_fork, check_split]
+            check_fork, check_split, check_every]
 
 
 def check_without_heap():
@@ -827,7 +846,7 @@ def runs(check):
 
 # The longest first.
 CHECKS = [check_silent, check_odd_answers, check_bound, check_away, check_try_again,
-          check_split, check_files, check_sums,
+          check_split, check_every, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
           check_exit_at_once, check_quick_exit, check_end,
           check_end_of_openssl, check_push,

@@ -398,7 +398,8 @@ push_words_are_understood(void **state)
     (void)state;
     assert_int_equal(
         parse("push=http://a:1,push-name=n,push-label=a=b,push-label=c=d=e,"
-              "push-interval=5,push-user=u,push-token-file=/t,push-tenant=x,"
+              "push-interval=5,push-every=60,push-user=u,push-token-file=/"
+              "t,push-tenant=x,"
               "push-protocol=ingest,push-keep=3",
               &env, &error),
         CPPROF_OK);
@@ -409,6 +410,7 @@ push_words_are_understood(void **state)
     assert_string_equal(env.push.token_file, "/t");
     assert_string_equal(env.push.tenant, "x");
     assert_int_equal(env.push.interval_s, 5);
+    assert_int_equal(env.push.every_s, 60);
     assert_int_equal(env.push.keep, 3);
     assert_int_equal(env.push.protocol, CPPROF_PUSH_INGEST);
     assert_true(env.serves_only);
@@ -441,6 +443,7 @@ push_words_that_say_nothing_are_refused(void **state)
         "push=/x,push-label=",
         "push=/x,push-interval=0",
         "push=/x,push-interval=3601",
+        "push=/x,push-every=0",
         "push=/x,push-interval=1s",
         "push=/x,push-protocol=x",
         "push=/x,push-keep=0",

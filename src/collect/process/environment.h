@@ -36,9 +36,9 @@
  *
  * The same holds for push=, where without any kind it is cpu, heap, block,
  * mutex and goroutine. Beside it push-name=, push-label=NAME=VALUE (as many as
- * there are), push-interval=SECONDS, push-protocol=push|ingest|otlp,
- * push-user=, push-token-file=, push-tenant=, and push-keep=N of files.
- * docs/push.md
+ * there are), push-interval=SECONDS, push-every=SECONDS,
+ * push-protocol=push|ingest|otlp, push-user=, push-token-file=, push-tenant=,
+ * and push-keep=N of files. docs/push.md
  */
 #ifndef COLLECT_ENVIRONMENT_H
 #define COLLECT_ENVIRONMENT_H
@@ -86,6 +86,7 @@ struct cpprof__push_settings {
     char token_file[PATH_MAX];
     char tenant[256];
     uint32_t interval_s;
+    uint32_t every_s;
     uint32_t keep;
     uint32_t protocol; /* enum cpprof_push_protocol */
 };

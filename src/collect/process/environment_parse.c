@@ -423,6 +423,10 @@ parse_push(struct cpprof__push_settings *push, const char *key,
         return parse_number(value, 3600, &push->interval_s)
                    ? CPPROF_OK
                    : bad_value(error, key, value, "1 to 3600 seconds");
+    if (!strcmp(key, "push-every"))
+        return parse_number(value, 3600, &push->every_s)
+                   ? CPPROF_OK
+                   : bad_value(error, key, value, "1 to 3600 seconds");
     if (!strcmp(key, "push-keep"))
         return parse_number(value, INT_MAX, &push->keep)
                    ? CPPROF_OK
