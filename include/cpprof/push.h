@@ -28,12 +28,14 @@ extern "C" {
 #define CPPROF_PUSH_WALL      16u
 #define CPPROF_PUSH_GOROUTINE 32u
 
+/* A URL that begins with "otlp+", "pprof+" or "parca+" says it, too. */
 enum cpprof_push_protocol {
     CPPROF_PUSH_V1 = 0, /* /push.v1.PusherService/Push: Pyroscope from 1.0 on */
     CPPROF_PUSH_INGEST, /* /ingest: older ones too, and what imitates them */
-    CPPROF_PUSH_OTLP, /* /v1development/profiles: OTLP 1.10, what the collector
-                       * of OpenTelemetry takes; so does a URL that begins
-                       * with "otlp+" */
+    CPPROF_PUSH_OTLP,  /* /v1development/profiles: OTLP 1.10, what the collector
+                        * of OpenTelemetry takes */
+    CPPROF_PUSH_PPROF, /* /v1/pprof: the collector's receiver of pprof */
+    CPPROF_PUSH_PARCA, /* /api/profiles/writeraw: Parca */
 };
 
 struct cpprof_push_options {
@@ -81,10 +83,11 @@ struct cpprof_push_options {
  * process, which sends what there is and takes no longer than two seconds.
  *
  * url      "http://host:4040", "https://host/pyroscope": a server;
- *          "otlp+http://collector:4318": one that takes OTLP. An absolute
- *          path or "file:///dir": a folder, or a pattern with %k (the kind) and
- *          %t (when its time began, seconds since 1970), and %p and %e.
- * options  NULL for defaults; read by this call only.
+ *          "otlp+http://collector:4318": one that takes OTLP;
+ *          "parca+http://parca:7070". An absolute path or "file:///dir": a
+ * folder, or a pattern with %k (the kind) and %t (when its time began, seconds
+ * since 1970), and %p and %e. options  NULL for defaults; read by this call
+ * only.
  *
  * Shape:   one profile of each kind and interval. CPU, wall, allocations,
  *          block and mutex: what was added in it; heap in use and goroutine: as

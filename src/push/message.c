@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the requests by which profiles are pushed: a protobuf message for
- * /push.v1, or a form for /ingest, whose query has name, labels and times; what
- * OTLP wants is made later.
+ * /push.v1, a form for /ingest, whose query has name, labels and times, JSON
+ * for Parca, or the profile itself.
  *
  * Source: grafana/pyroscope api/push/v1/push.proto (RawProfileSeries),
  * pkg/ingester/pyroscope/ingest_handler.go, pkg/og/convert/pprof (parts of the
  * form), pkg/og/storage/tree/pprof.go (SampleTypeConfig); connectrpc.com,
- * "Unary-Request".
+ * "Unary-Request"; parca proto/parca/profilestore, pkg/normalizer;
+ * opentelemetry-collector-contrib receiver/pprofreceiver/internal.
  */
 #include "push/message.h"
 
@@ -226,17 +227,88 @@ make_ingest(const struct cpprof__push_plan *plan,
              boundary);
 }
 
-/* ---- OTLP ------------------------------------------------------------- */
+/* ---- Parca ------------------------------------------------------------ */
 
-/* The profile is one already: the plug-in has made it. */
+/* RFC 4648, 4. */
 static void
-make_otlp(const struct cpprof__push_plan *plan,
-          const struct cpprof__push_profile *profile,
-          struct cpprof__push_message *m, struct cpprof__buffer *url)
+put_base64(struct cpprof__buffer *out, const uint8_t *data, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs"
+                                 "tuvwxyz0123456789+/";
+    char four[4];
+    size_t i;
+
+    for (i = 0; i < n; i += 3) {
+        uint32_t bits = (uint32_t)data[i] << 16 |
+                        (i + 1 < n ? (uint32_t)data[i + 1] << 8 : 0) |
+                        (i + 2 < n ? data[i + 2] : 0);
+
+        four[0] = digits[bits >> 18];
+        four[1] = digits[bits >> 12 & 63];
+        four[2] = i + 1 < n ? digits[bits >> 6 & 63] : '=';
+        four[3] = i + 2 < n ? digits[bits & 63] : '=';
+        cpprof__buffer_append(out, four, 4);
+    }
+}
+
+/* Names and values have no character that is none of JSON but these. */
+static void
+put_json_label(struct cpprof__buffer *out, const char *name, size_t n_name,
+               const char *value, size_t n_value)
+{
+    size_t i;
+
+    cpprof__buffer_printf(out, "{\"name\":\"%.*s\",\"value\":\"", (int)n_name,
+                          name);
+    for (i = 0; i < n_value; i++) {
+        if (value[i] == '"' || value[i] == '\\')
+            cpprof__buffer_append(out, "\\", 1);
+        cpprof__buffer_append(out, &value[i], 1);
+    }
+    cpprof__buffer_printf(out, "\"}");
+}
+
+/* A WriteRawRequest, through the gateway that takes JSON. */
+static void
+make_parca(const struct cpprof__push_plan *plan,
+           const struct cpprof__push_profile *profile,
+           struct cpprof__push_message *m, struct cpprof__buffer *url)
+{
+    const char *series = kinds[number_of(profile->kind)].series;
+    const char *rest = plan->labels;
+    struct cpprof__push_label label;
+
+    cpprof__buffer_reserve(&m->body, profile->n / 3 * 4 + 4096);
+    cpprof__buffer_printf(&m->body, "{\"series\":[{\"labels\":{\"labels\":[");
+    put_json_label(&m->body, "__name__", 8, series, strlen(series));
+    cpprof__buffer_printf(&m->body, ",");
+    put_json_label(&m->body, "service_name", 12, plan->name,
+                   strlen(plan->name));
+    while (cpprof__push_next_label(&rest, &label)) {
+        cpprof__buffer_printf(&m->body, ",");
+        put_json_label(&m->body, label.name, label.n_name, label.value,
+                       label.n_value);
+    }
+    cpprof__buffer_printf(&m->body, "]},\"samples\":[{\"rawProfile\":\"");
+    put_base64(&m->body, profile->data, profile->n);
+    cpprof__buffer_printf(&m->body, "\"}]}]}");
+    cpprof__buffer_printf(url, "%s", plan->url);
+    strcpy(m->type, "application/json");
+}
+
+/* ---- as it is --------------------------------------------------------- */
+
+/* Of OTLP, the profile is a request: the plug-in has made it. */
+static void
+make_plain(const struct cpprof__push_plan *plan,
+           const struct cpprof__push_profile *profile,
+           struct cpprof__push_message *m, struct cpprof__buffer *url)
 {
     cpprof__buffer_append(&m->body, profile->data, profile->n);
     cpprof__buffer_printf(url, "%s", plan->url);
-    strcpy(m->type, "application/x-protobuf");
+    strcpy(m->type, plan->protocol == CPPROF_PUSH_OTLP
+                        ? "application/x-protobuf"
+                        : "application/octet-stream");
 }
 
 /* ----------------------------------------------------------------------- */
@@ -245,6 +317,11 @@ struct cpprof__push_message *
 cpprof__push_message(const struct cpprof__push_plan *plan,
                      const struct cpprof__push_profile *profile)
 {
+    /* ORDER: enum cpprof_push_protocol */
+    static void (*const make[])(
+        const struct cpprof__push_plan *, const struct cpprof__push_profile *,
+        struct cpprof__push_message *, struct cpprof__buffer *) = {
+        make_push, make_ingest, make_plain, make_plain, make_parca};
     struct cpprof__push_message *m = calloc(1, sizeof *m);
     struct cpprof__buffer url = {0};
 
@@ -252,12 +329,7 @@ cpprof__push_message(const struct cpprof__push_plan *plan,
         return NULL;
     /* Reserved at once, so that the buffer does not grow to twice the size. */
     cpprof__buffer_reserve(&m->body, profile->n + 4096);
-    if (plan->protocol == CPPROF_PUSH_OTLP)
-        make_otlp(plan, profile, m, &url);
-    else if (plan->protocol == CPPROF_PUSH_INGEST)
-        make_ingest(plan, profile, m, &url);
-    else
-        make_push(plan, profile, m, &url);
+    make[plan->protocol](plan, profile, m, &url);
     cpprof__buffer_append(&url, "", 1);
     m->url = (char *)url.data;
     if (!m->body.failed && !url.failed)

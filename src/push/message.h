@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A request that brings a profile: /push.v1.PusherService/Push, /ingest, or
- * OTLP. */
+/* A request that brings a profile, by any of the protocols. */
 #ifndef PUSH_MESSAGE_H
 #define PUSH_MESSAGE_H
 

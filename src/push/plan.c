@@ -120,26 +120,53 @@ has_bare_password(const char *authority)
     return !memchr(authority, '@', n) && strchr(authority + n, '@');
 }
 
-/* The path of OTLP stands behind that of the URL. */
+/* What a URL begins with that says the protocol, and what stands behind its
+ * path then; those of Pyroscope have queries. ORDER: enum cpprof_push_protocol
+ */
+static const struct {
+    const char *begin, *path;
+} protocols[] = {
+    {"push+", ""},
+    {"ingest+", ""},
+    {"otlp+", "/v1development/profiles"},
+    {"pprof+", "/v1/pprof"},
+    {"parca+", "/api/profiles/writeraw"},
+};
+#define N_PROTOCOLS (sizeof protocols / sizeof *protocols)
+
+/* Take what the URL says of the protocol; the rest of it. */
+static const char *
+take_protocol(const char *url, struct cpprof__push_plan *plan)
+{
+    size_t i, n;
+
+    for (i = 0; i < N_PROTOCOLS; i++) {
+        n = strlen(protocols[i].begin);
+        if (strncasecmp(url, protocols[i].begin, n) == 0) {
+            plan->protocol = (enum cpprof_push_protocol)i;
+            return url + n;
+        }
+    }
+    return url;
+}
+
 static bool
-take_otlp(struct cpprof__push_plan *plan)
+append_path(struct cpprof__push_plan *plan)
 {
     size_t n = strlen(plan->url);
 
     return snprintf(plan->url + n, sizeof plan->url - n, "%s",
-                    "/v1development/profiles") < (int)(sizeof plan->url - n);
+                    protocols[plan->protocol].path) <
+           (int)(sizeof plan->url - n);
 }
 
 static enum cpprof_status
 take_url(const char *url, struct cpprof__push_plan *plan,
          struct cpprof_error *error)
 {
-    bool is_otlp =
-        plan->protocol == CPPROF_PUSH_OTLP || !strncasecmp(url, "otlp+", 5);
     size_t n_scheme, n;
 
-    if (!strncasecmp(url, "otlp+", 5))
-        url += 5;
+    url = take_protocol(url, plan);
     n_scheme = scheme_length(url);
     n = strlen(url);
 
@@ -154,9 +181,8 @@ take_url(const char *url, struct cpprof__push_plan *plan,
         return wrong(error, "the URL is too long; not pushing");
     while (plan->url[n - 1] == '/')
         plan->url[--n] = 0;
-    if (is_otlp && !take_otlp(plan))
+    if (!append_path(plan))
         return wrong(error, "the URL is too long; not pushing");
-    plan->protocol = is_otlp ? CPPROF_PUSH_OTLP : plan->protocol;
     hide_credentials(plan->url, n_scheme, plan->shown, sizeof plan->shown);
     return CPPROF_OK;
 }
@@ -290,9 +316,7 @@ take_numbers(const struct cpprof_push_options *given,
 {
     const uint32_t all = (1u << CPPROF__PUSH_KINDS) - 1;
 
-    if (given->kinds & ~all || given->protocol < CPPROF_PUSH_V1 ||
-        given->protocol > CPPROF_PUSH_OTLP ||
-        given->interval_seconds > INTERVAL_MAX)
+    if (given->kinds & ~all || given->interval_seconds > INTERVAL_MAX)
         return wrong(error, "an option is outside its range; not pushing");
     plan->kinds = given->kinds ? given->kinds : all & ~CPPROF_PUSH_WALL;
     plan->interval_s =
@@ -304,8 +328,6 @@ take_numbers(const struct cpprof_push_options *given,
                             "pushing");
     plan->queue_bytes = given->queue_bytes ? given->queue_bytes : QUEUE_BYTES;
     plan->keep = given->keep ? given->keep : KEEP;
-    if (plan->protocol != CPPROF_PUSH_OTLP)
-        plan->protocol = given->protocol;
     plan->report = given->report;
     plan->ctx = given->ctx;
     return CPPROF_OK;
@@ -353,8 +375,9 @@ cpprof__push_plan_make(const char *url,
                              "struct cpprof_push_options", error);
     if (!strncmp(url, "file:///", 8))
         url += 7;
-    if (given.protocol == CPPROF_PUSH_OTLP)
-        plan->protocol = CPPROF_PUSH_OTLP;
+    plan->protocol = given.protocol;
+    if (status == CPPROF_OK && (unsigned)given.protocol >= N_PROTOCOLS)
+        status = wrong(error, "an option is outside its range; not pushing");
     if (status == CPPROF_OK)
         status = *url == '/' ? take_pattern(url, plan, error)
                              : take_url(url, plan, error);

@@ -6,7 +6,9 @@
 Prints TAP. Servers are those of tests/live/push_server.py, and what arrives is
 read by decoders of others.
 """
+import base64
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -134,6 +136,37 @@ def check_pyroscope():
            and len(query["from"][0]) == 19, query)
 
 
+def check_parca():
+    """Ids that count from 1 in order, whatever those of the file are."""
+    body = chunk(1, b"\x08\x01\x10\x02") + chunk(2, chunk(1, b"\x63") + chunk(
+        2, b"\x07")) + chunk(4, b"\x08\x63" + chunk(4, b"\x08\x62")) + chunk(
+            5, b"\x08\x62\x10\x03") + b"".join(
+                chunk(6, s) for s in (b"", b"n", b"count", b"f"))
+    path = os.path.join(FOLDER, "ids.pb")
+    with open(path, "wb") as file:
+        file.write(body)
+    with Server() as server:
+        done = run(path, CPU, "-to=parca+" + server.url, "-name=shop",
+                   "-labels=region=eu")
+        sent = [json.loads(r.body)["series"][0] for r in server.requests]
+    TAP.same("parca: ends well", (done.returncode, done.stderr), (0, ""))
+    first, cpu = [gzip.decompress(base64.b64decode(
+        s["samples"][0]["rawProfile"])) for s in sent]
+    TAP.ok("parca: ids", [f for f, v in proto.fields(first) if f in (4, 5)
+                          and v[:2] == b"\x08\x01"] == [4, 5], first)
+    TAP.same("parca: sums", sums(cpu, 1), sums(content(CPU), 1))
+    TAP.same("parca: labels", sent[0]["labels"]["labels"], [
+        {"name": "__name__", "value": "process_cpu"},
+        {"name": "service_name", "value": "shop"},
+        {"name": "region", "value": "eu"}])
+    with Server([204]) as server:
+        done = run(CPU, "-to=pprof+" + server.url)
+        request = server.requests[0]
+    TAP.ok("pprof: the profile as it is", done.returncode == 0 and request.path
+           == "/v1/pprof" and sums(gzip.decompress(request.body), 1) == sums(
+               content(CPU), 1), done.stderr)
+
+
 def large(n, depth):
     """n samples, each with a stack of its own."""
     body = [chunk(1, b"\x08\x01\x10\x02")]
@@ -223,6 +256,7 @@ def check_refused():
 check_otlp()
 check_answers()
 check_pyroscope()
+check_parca()
 check_limits()
 check_limits_of_otlp()
 check_refused()

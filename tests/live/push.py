@@ -30,7 +30,7 @@ import urllib.parse
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
-from push_server import (Profile, Pushed, Server, closed_port, pushed,
+from push_server import (Profile, Pushed, Server, closed_port, decode, pushed,
     seconds_of)  # noqa: E402
 from otlp import Profiles  # noqa: E402
 from protobuf import chunk  # noqa: E402
@@ -349,6 +349,59 @@ def check_otlp_answers():
     TAP.ok("otlp partial: is not tried again, and is said once",
            len(bodies) == len(set(bodies)) and ran.err.count("\n") == 1
            and "rejects 3 profiles: too old" in ran.err, ran.err)
+
+
+# ----------------------------------------------------------- Parca, pprof ---
+
+def check_parca():
+    """As pkg/normalizer/validate.go wants it."""
+    with Server() as server:
+        ran = run_by("cpu=100,heap=1,goroutine,push=parca+%s,push-interval=1,"
+                     "push-name=shop,push-label=a=b\"c\\" % server.url,
+                     "work=1600")
+        requests = list(server.requests)
+    TAP.same("parca: the program ends as it does, and says nothing",
+             (ran.status, ran.err), (0, ""))
+    TAP.same("parca: path", {(r.path, r.headers["Content-Type"])
+                             for r in requests},
+             {("/api/profiles/writeraw", "application/json")})
+    series = [s for r in requests for s in json.loads(r.body)["series"]]
+    labels = [{l["name"]: l["value"] for l in s["labels"]["labels"]}
+              for s in series]
+    TAP.same("parca: labels", {tuple(sorted(l.items())) for l in labels}, {
+        (("__name__", kind), ("a", 'b"c\\'), ("service_name", "shop"))
+        for kind in ("process_cpu", "memory", "goroutine")})
+    raws = [base64.b64decode(s["samples"][0]["rawProfile"], validate=True)
+            for s in series]
+    TAP.none("parca: ids count from 1, in order", [
+        (kind, ids) for raw in raws for kind in ("mapping", "location",
+                                                 "function")
+        for ids in [ids_of(raw, kind)] if ids != list(range(1, len(ids) + 1))])
+    TAP.same("parca: what was allocated", sum(
+        Profile(raw).total(0, "allocate_here") for raw, l in zip(raws, labels)
+        if l["__name__"] == "memory"), int(ran.word("allocated")))
+
+
+def ids_of(raw, kind):
+    text = decode(gzip.decompress(raw), "perftools.profiles.Profile",
+                  "profile.proto")
+    return [int(i) for i in re.findall(r"^%s \{\n  id: (\d+)$" % kind, text,
+                                       re.M)]
+
+
+def check_pprof():
+    with Server([204] * 99) as server:
+        ran = run_by("cpu=100,heap=1,push=pprof+%s,push-interval=1"
+                     % server.url, "work=1600")
+        requests = list(server.requests)
+    TAP.same("pprof: the program ends as it does, and says nothing",
+             (ran.status, ran.err), (0, ""))
+    TAP.same("pprof: path", {(r.path, r.headers["Content-Encoding"])
+                             for r in requests}, {("/v1/pprof", None)})
+    profiles = [Profile(r.body) for r in requests]
+    TAP.same("pprof: what was allocated", sum(
+        p.total(0, "allocate_here") for p in profiles if "alloc_space" in
+        p.types), int(ran.word("allocated")))
 
 
 # ------------------------------------------------------------- credentials --
@@ -756,7 +809,7 @@ def check_words():
         "push=http://a,push-label=a=1,push-label=a=2": "taken",
         "push=http://a,push-interval=0": "1 to 3600",
         "push=http://a,push-every=5": "no less than",
-        "push=http://a,push-protocol=grpc": "push, ingest or otlp",
+        "push=http://a,push-protocol=grpc": "push, ingest, otlp, pprof or parca",
         "push-name=x": "without push=", "push=http://a,record=/x": "beside",
         "push=http://a,debug=1": "protobuf",
     }
@@ -823,7 +876,7 @@ def check_files():
 # ASan's malloc is its own, so there is no heap profile; and it does not know
 # that threads of a forked child have the stacks of its parent's threads.
 NOT_ASAN = [check_push, check_otlp, check_ingest, check_sums, check_files,
-            check_fork, check_split, check_every]
+            check_fork, check_split, check_every, check_parca, check_pprof]
 
 
 def check_without_heap():
@@ -846,7 +899,7 @@ def runs(check):
 
 # The longest first.
 CHECKS = [check_silent, check_odd_answers, check_bound, check_away, check_try_again,
-          check_split, check_every, check_files, check_sums,
+          check_split, check_every, check_parca, check_pprof, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
           check_exit_at_once, check_quick_exit, check_end,
           check_end_of_openssl, check_push,

@@ -55,6 +55,16 @@ otlp_has_a_path_of_its_own(void **state)
     /* Pyroscope's names have no dots. */
     options.protocol = CPPROF_PUSH_V1;
     assert_int_equal(make("https://host/a", &options), CPPROF_INVALID);
+    assert_int_equal(make("Parca+http://a:7070/", NULL), CPPROF_OK);
+    assert_int_equal(plan.protocol, CPPROF_PUSH_PARCA);
+    assert_string_equal(plan.url, "http://a:7070/api/profiles/writeraw");
+    assert_int_equal(make("pprof+https://a", NULL), CPPROF_OK);
+    assert_string_equal(plan.url, "https://a/v1/pprof");
+    assert_int_equal(make("ingest+https://a", NULL), CPPROF_OK);
+    assert_int_equal(plan.protocol, CPPROF_PUSH_INGEST);
+    assert_string_equal(plan.url, "https://a");
+    options.protocol = CPPROF_PUSH_PARCA + 1;
+    assert_int_equal(make("https://host/a", &options), CPPROF_INVALID);
     assert_int_equal(make("otlp+ftp://a", NULL), CPPROF_INVALID);
     assert_int_equal(make("otlp+", NULL), CPPROF_INVALID);
 }

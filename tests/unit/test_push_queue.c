@@ -130,10 +130,15 @@ a_message_survives_every_failing_allocation(void **state)
                                                  2};
     struct cpprof__push_plan plan = {
         .url = "http://a", .name = "n", .labels = "a=b,c=d"};
+    /* ORDER: enum cpprof_push_protocol; the path of the last ones is the
+     * plan's. */
+    static const char *const urls[] = {"/push.v1.",
+                                       "/ingest?name=n%7Ba%3Db%2Cc%3Dd",
+                                       "http://a", "http://a", "http://a"};
     unsigned i, n;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i <= CPPROF_PUSH_PARCA; i++) {
         struct cpprof__push_message *m = NULL;
 
         plan.protocol = (enum cpprof_push_protocol)i;
@@ -147,8 +152,7 @@ a_message_survives_every_failing_allocation(void **state)
             assert_true(n < 100);
         }
         assert_true(n > 3);
-        assert_non_null(
-            strstr(m->url, i ? "/ingest?name=n%7Ba%3Db%2Cc%3Dd" : "/push.v1."));
+        assert_non_null(strstr(m->url, urls[i]));
         cpprof__push_message_free(m);
     }
 }

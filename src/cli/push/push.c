@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `cpprof push`: sends profiles that are files to where CPPROF=push= sends
- * those of a program, by the same requests: OTLP, or what Pyroscope takes. One
- * after the other; the first that cannot be sent ends it.
+ * those of a program, by the same requests. One after the other; the first that
+ * cannot be sent ends it.
  */
 #include "cli/commands.h"
 #include "cli/flags.h"
@@ -15,6 +15,8 @@
 #include "profile/change/split.h"
 #include "push/message.h"
 #include "push/request.h"
+
+#include <cpprof/pprof/change.h>
 
 #include <ctype.h>
 #include <stdio.h>
@@ -35,15 +37,18 @@ struct words {
 
 const struct cpprof__flag cpprof__push_flag_table[] = {
     FLAG("to", to, "=URL", NULL,
-         "otlp+http://HOST:4318: a collector of OpenTelemetry;\n"
+         "otlp+http://HOST:4318: a collector of OpenTelemetry,\n"
+         "pprof+http://HOST:8080: its receiver of pprof,\n"
+         "parca+http://HOST:7070: Parca,\n"
          "http://HOST:4040: Pyroscope"),
     FLAG("name", name, "=NAME", NULL,
          "of the service; else OTEL_SERVICE_NAME, else the name\n"
          "of the program"),
     FLAG("labels", labels, "=NAME=VALUE,...", NULL,
          "of the series, or attributes of the resource"),
-    FLAG("protocol", protocol, "=push|ingest|otlp", "push ingest otlp",
-         "of Pyroscope: its own, or that of older servers"),
+    FLAG("protocol", protocol, "=WORD", "push ingest otlp pprof parca",
+         "push, ingest: of Pyroscope, its own or that of older\n"
+         "servers; the others as the URL may say them"),
     FLAG("user", user, "=USER", NULL, "basic authentication"),
     FLAG("token_file", token_file, "=FILE", ":files",
          "its first line is a bearer token, or with a user the\n"
@@ -267,7 +272,12 @@ send_file(struct pusher *u, const char *path)
         cpprof__cli_fail("%s: %s", path, error.text);
         return u->words->keep_going;
     }
-    sent = send_parts(u, p);
+    /* Parca wants ids that count from 1. */
+    if (u->plan.protocol == CPPROF_PUSH_PARCA &&
+        pprof_compact(p, &error) != CPPROF_OK)
+        sent = !cpprof__cli_fail("%s: %s", path, error.text);
+    else
+        sent = send_parts(u, p);
     pprof_free(p);
     return sent;
 }
@@ -295,7 +305,9 @@ connect_to(struct pusher *u)
 static bool
 make_plan(struct pusher *u)
 {
-    static const char *const protocols[] = {"push", "ingest", "otlp"};
+    static const char *const protocols[] = {"push", "ingest", "otlp", "pprof",
+                                            "parca"};
+    const unsigned n = sizeof protocols / sizeof *protocols;
     const struct words *w = u->words;
     struct cpprof_push_options options = {
         .size = sizeof options,
@@ -308,10 +320,11 @@ make_plan(struct pusher *u)
     struct cpprof_error error = {0};
     unsigned i = 0;
 
-    while (w->protocol && i < 3 && strcmp(w->protocol, protocols[i]) != 0)
+    while (w->protocol && i < n && strcmp(w->protocol, protocols[i]) != 0)
         i++;
-    if (i == 3) {
-        cpprof__cli_fail("push: -protocol is push, ingest or otlp");
+    if (i == n) {
+        cpprof__cli_fail("push: -protocol is push, ingest, otlp, pprof or "
+                         "parca");
         return false;
     }
     options.protocol = (enum cpprof_push_protocol)i;

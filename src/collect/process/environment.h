@@ -37,7 +37,7 @@
  * The same holds for push=, where without any kind it is cpu, heap, block,
  * mutex and goroutine. Beside it push-name=, push-label=NAME=VALUE (as many as
  * there are), push-interval=SECONDS, push-every=SECONDS,
- * push-protocol=push|ingest|otlp, push-user=, push-token-file=, push-tenant=,
+ * push-protocol=WORD, push-user=, push-token-file=, push-tenant=,
  * and push-keep=N of files. docs/push.md
  */
 #ifndef COLLECT_ENVIRONMENT_H

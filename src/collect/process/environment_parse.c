@@ -404,7 +404,8 @@ static enum cpprof_status
 parse_push(struct cpprof__push_settings *push, const char *key,
            const char *value, bool *known, struct cpprof_error *error)
 {
-    static const char *const protocols[] = {"push", "ingest", "otlp", NULL};
+    static const char *const protocols[] = {"push",  "ingest", "otlp",
+                                            "pprof", "parca",  NULL};
 
     *known = true;
     if (!strcmp(key, "push"))
@@ -435,7 +436,8 @@ parse_push(struct cpprof__push_settings *push, const char *key,
         push->protocol = (uint32_t)parse_word(value, protocols);
         return parse_word(value, protocols) >= 0
                    ? CPPROF_OK
-                   : bad_value(error, key, value, "push, ingest or otlp");
+                   : bad_value(error, key, value,
+                               "push, ingest, otlp, pprof or parca");
     }
     *known = false;
     return CPPROF_OK;
