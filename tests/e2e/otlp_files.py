@@ -307,6 +307,11 @@ def check_others():
     back = proto.Profile(run("-to=pprof", data=data).stdout)
     TAP.same("others: time and duration", (back.time, back.duration),
              (1000, 5))
+    # tests/peers/otelcol.py: it refers to the keys of its resource by number.
+    with open(os.path.join(HERE, "..", "fuzz", "corpus", "otlp", "collector"),
+              "rb") as file:
+        TAP.same("others: what a collector made of ours", text(file.read()),
+                 text(fixture("go.cpu.pb.gz")))
     TAP.same("others: an unknown field is skipped",
              rows(message([(1, [STACK + values(4) + chunk(99, b"x")])])),
              ([cpu], [[4]]))
