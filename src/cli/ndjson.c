@@ -43,6 +43,8 @@ struct frame {
 
 /* ---- JSON ------------------------------------------------------------- */
 
+/* What is no text, a zero byte too, becomes U+FFFD: engines refuse a file for
+ * one such character. */
 static void
 put_text(struct cpprof__buffer *out, const char *text, size_t n)
 {
@@ -50,7 +52,7 @@ put_text(struct cpprof__buffer *out, const char *text, size_t n)
     size_t used;
 
     for (; n; text += used, n -= used) {
-        used = *text ? cpprof__utf8_next(text, n, &rune) : 1;
+        used = *text ? cpprof__utf8_next(text, n, &rune) : 0;
         if (!used) {
             cpprof__buffer_append(out, "\xef\xbf\xbd", 3);
             used = 1;
@@ -309,6 +311,50 @@ put_given_labels(struct cpprof__ndjson *n, const struct pprof_profile *p,
     return n_put;
 }
 
+/* Is a key another one when it is written? */
+static bool
+is_odd(const struct pprof_profile *p, pprof_string key)
+{
+    size_t n, used;
+    const char *text = pprof_text(p, key, &n);
+    uint32_t rune;
+
+    for (; n; text += used, n -= used) {
+        used = *text ? cpprof__utf8_next(text, n, &rune) : 0;
+        if (!used)
+            return true;
+    }
+    return false;
+}
+
+static void
+put_key(struct cpprof__buffer *out, const struct pprof_profile *p,
+        pprof_string key)
+{
+    size_t n;
+    const char *text = pprof_text(p, key, &n);
+
+    put_text(out, text, n);
+}
+
+/* Are two keys one when they are written? */
+static bool
+is_same_key(const struct pprof_profile *p, pprof_string a, pprof_string b)
+{
+    struct cpprof__buffer one = {0}, other = {0};
+    bool is_same = a == b;
+
+    if (!is_same && (is_odd(p, a) || is_odd(p, b))) {
+        put_key(&one, p, a);
+        put_key(&other, p, b);
+        is_same = one.n == other.n &&
+                  (!one.n || !memcmp(one.data, other.data, one.n));
+        cpprof__buffer_free(&one);
+        cpprof__buffer_free(&other);
+    }
+    return is_same;
+}
+
 /* A map has a key once: several values of it are one text with commas. */
 static void
 put_labels(struct cpprof__ndjson *n, const struct pprof_profile *p,
@@ -320,16 +366,18 @@ put_labels(struct cpprof__ndjson *n, const struct pprof_profile *p,
     put_raw(out, ",\"labels\":{");
     n_put = put_given_labels(n, p, s);
     for (i = 0; i < s->n_labels; i++) {
-        for (k = 0; k < i && s->labels[k].key != s->labels[i].key; k++) {
+        for (k = 0;
+             k < i && !is_same_key(p, s->labels[k].key, s->labels[i].key);
+             k++) {
         }
         if (k < i)
             continue;
-        put_raw(out, n_put++ ? "," : "");
-        put_string(out, text_of(p, s->labels[i].key));
-        put_raw(out, ":\"");
+        put_raw(out, n_put++ ? ",\"" : "\"");
+        put_key(out, p, s->labels[i].key);
+        put_raw(out, "\":\"");
         put_label_value(out, p, &s->labels[i]);
         for (k = i + 1; k < s->n_labels; k++)
-            if (s->labels[k].key == s->labels[i].key) {
+            if (is_same_key(p, s->labels[k].key, s->labels[i].key)) {
                 put_raw(out, ",");
                 put_label_value(out, p, &s->labels[k]);
             }

@@ -20,6 +20,7 @@ sys.path[1:1] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "http"),
                  os.path.join(HERE, "..", "differential")]
 import generate  # noqa: E402
 import proto  # noqa: E402
+from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
 
 CPPROF = os.path.abspath(sys.argv[1])
@@ -35,7 +36,7 @@ def run(*words, data=None):
 
 
 def lines(text):
-    both = [json.loads(line) for line in text.decode().splitlines()]
+    both = [json.loads(line) for line in text.decode().split("\n") if line]
     return ([one for one in both if one["kind"] == "stack"],
             [one for one in both if one["kind"] == "sample"])
 
@@ -114,6 +115,31 @@ def check_labels():
                            s["labels"]["tid"].isdigit() for s in samples))
 
 
+def check_odd_text():
+    """Bytes that are no text, for which an engine refuses the whole file."""
+    strings = [b"", b"n", b"count", b"f\x01\x1b\xff\xed\xa0\x80\xe2\x80\xa8\"\\",
+               b"k\0a", b"k\0b", b"k\xfea", b"v\0\xc3\x28", b"w"]
+
+    def label(key, value):
+        return chunk(3, b"\x08" + varint(key) + b"\x10" + varint(value))
+
+    done = run("-to=ndjson", data=b"".join([
+        chunk(1, b"\x08\x01\x10\x02"),
+        chunk(2, chunk(1, b"\x01") + chunk(2, varint(-5)) + label(4, 7)
+              + label(5, 8) + label(6, 7)),
+        chunk(4, b"\x08\x01" + chunk(4, b"\x08\x01")),
+        chunk(5, b"\x08\x01\x10\x03")] + [chunk(6, s) for s in strings])).stdout
+    stacks, samples = lines(done)
+    TAP.same("odd text: what is none is U+FFFD", stacks[0]["functions"],
+             ["f\x01\x1b" + 4 * "\ufffd" + "\u2028\"\\"])
+    value = "v\ufffd\ufffd("
+    TAP.same("odd text: a key is there once, with all its values",
+             samples[0]["labels"], {"k\ufffda": value + "," + value,
+                                    "k\ufffdb": "w"})
+    TAP.ok("odd text: no key twice, no zero byte", done.count(b'"k\xef') == 2
+           and b"u0000" not in done, done)
+
+
 def check_folders():
     for name in ("f/a/1.pb.gz", "f/b/2.pb.gz", "f/.hidden.pb.gz"):
         path = os.path.join(FOLDER, name)
@@ -174,6 +200,7 @@ def check_refused():
 check_fixture()
 check_random()
 check_labels()
+check_odd_text()
 check_folders()
 check_memory()
 check_refused()
