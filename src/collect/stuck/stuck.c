@@ -214,8 +214,11 @@ see_holder(const struct look *l, struct cpprof__stuck_thread *t)
     if (!t->wait.kind)
         return;
     t->wait.holder = cpprof__waits_for_holder(&t->wait);
-    if (t->wait.holder && !cpprof__stuck_thread_of(l->stuck, t->wait.holder))
+    holder = cpprof__stuck_thread_of(l->stuck, t->wait.holder);
+    if (!holder)
         t->wait.holder = after_forks(t->wait.holder);
+    else if (after_forks(t->wait.holder) != t->wait.holder)
+        return; /* one that forked, or a later one of the same number */
     if (!t->wait.holder || !cpprof__waits_for_one_of_ours(&t->wait))
         return;
     holder = cpprof__stuck_thread_of(l->stuck, t->wait.holder);
