@@ -114,17 +114,15 @@ put_back(void)
 {
     const struct timespec pause = {0, LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + END_NS;
-    bool done = !is_patched;
 
-    if (done)
+    if (!is_patched)
         return true;
     cpprof__heap_patched(false);
     cpprof__heap_our_malloc = malloc_before;
-    is_patched = false;
-    while (!(done = cpprof__patch_restore()) &&
+    while ((is_patched = !cpprof__patch_restore()) &&
            cpprof__now_ns(CLOCK_MONOTONIC) < until)
         syscall(SYS_nanosleep, &pause, NULL);
-    return done;
+    return !is_patched;
 }
 
 /* False: they have not ended in time. */
@@ -168,7 +166,9 @@ end(struct cpprof_error *error)
     status = cpprof__environment_detach(error);
     is_back = put_back();
     cpprof__action_remove();
-    forget_recorder();
+    /* As long as it is mapped the recorder knows that something is left. */
+    if (is_back)
+        forget_recorder();
     is_attached = false;
     if (!is_back && status == CPPROF_OK)
         status = cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
@@ -388,7 +388,7 @@ carry_out(void *arg)
     caller = call->caller;
     if (call->config)
         call->status = begin(call->config, &call->error);
-    else if (is_attached)
+    else if (is_attached || is_patched)
         call->status = end(&call->error);
     caller = 0;
     cpprof__own_lock_give(&lock);

@@ -72,21 +72,24 @@ while True:
 """
 
 
-# A filter of this thread that kills the process for what makes a thread.
+# A filter for what makes a thread and opens pages: what it does then, and
+# SECCOMP_FILTER_FLAG_TSYNC (1) for all threads.
 FILTERED = """
-import ctypes, signal, struct
+import ctypes, signal, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
+action, flags = int(sys.argv[1], 0), int(sys.argv[2])
 def set_filter(*_):
     calls = (10, 56, 435)  # mprotect, clone, clone3
     code = struct.pack("HBBI", 0x20, 0, 0, 0)
     for number in calls:
         code += struct.pack("HBBI", 0x15, 0, 1, number)
-        code += struct.pack("HBBI", 0x06, 0, 0, 0x80000000)
+        code += struct.pack("HBBI", 0x06, 0, 0, action)
     code += struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000)
     text = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(text))
+    program = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(text)), 16)
     libc.prctl(38, 1, 0, 0, 0)
-    print("failed" if libc.prctl(22, 2, program, 0, 0) else "filtered",
+    print("failed" if libc.syscall(317, 1, flags, program) else "filtered",
           flush=True)
 signal.signal(signal.SIGUSR1, set_filter)
 print("ready", flush=True)
@@ -192,7 +195,7 @@ def one_that_becomes_another_is_left():
 
 
 def a_filter_that_came_kills_nobody():
-    with Process(FILTERED) as h:
+    with Process(FILTERED, "0x80000000", "0") as h:
         before = n_threads(h.pid)
         p = start_record(h.pid, "-t", "cpu,heap,wall", "-o", "e.%k.pb.gz")
         p.stderr.readline()
@@ -213,6 +216,30 @@ def a_filter_that_came_kills_nobody():
         t.same("alone", n_threads(h.pid), before)
         p, words = record(h.pid, "-duration", "1", "-o", "f.pb.gz")
         t.has("nor is it attached to again", words, "has a seccomp filter")
+
+
+def what_a_filter_keeps_is_said():
+    with Process(FILTERED, "0x00050001", "1") as h:  # EPERM, for all threads
+        before = n_threads(h.pid)
+        p = start_record(h.pid, "-t", "heap", "-o", "h.pb.gz")
+        p.stderr.readline()
+        n_patched = entries(h.pid)
+        os.kill(h.pid, signal.SIGUSR1)
+        said = h.next_line()
+        if said != "filtered\n":
+            t.skip("a seccomp filter for all threads", said)
+            p.kill()
+            p.communicate()
+            return
+        p.send_signal(signal.SIGINT)
+        words = p.communicate(timeout=120)[1]
+        n_left = entries(h.pid)
+        t.ok("entries that a filter keeps are few", n_left < n_patched,
+             n_left, n_patched)
+        t.ok("and are said", ("not detached" in words) == (n_left > 0), n_left,
+             words)
+        t.same("the process goes on", h.process.poll(), None)
+        t.same("alone, too", n_threads(h.pid), before)
 
 
 CHROOT = """
@@ -301,6 +328,7 @@ def main():
         os.mkdir("run", 0o755)
         os.environ["XDG_RUNTIME_DIR"] = os.path.join(folder, "run")
         a_filter_that_came_kills_nobody()
+        what_a_filter_keeps_is_said()
         if os.getuid():
             t.skip("attach as root", "for root")
             os.chdir("/")
