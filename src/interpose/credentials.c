@@ -26,6 +26,7 @@
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -105,7 +106,6 @@ ALONE(setresgid, (gid_t real, gid_t effective, gid_t saved),
       (real, effective, saved))
 ALONE(setgroups, (size_t n, const gid_t *gids), (n, gids))
 ALONE(capset, (cap_user_header_t head, cap_user_data_t data), (head, data))
-ALONE(unshare, (int flags), (flags))
 ALONE(setns, (int fd, int kind), (fd, kind))
 
 TAKE_OVER(initgroups, int, (const char *user, gid_t gid), (user, gid))
@@ -118,6 +118,34 @@ initgroups_on(const char *user, gid_t gid)
 
     pthread_sigmask(SIG_SETMASK, &alone.mask, NULL);
     return cpprof__alone_end(&alone, cpprof__real(initgroups)(user, gid));
+}
+
+/*
+ * After a change of the pid namespace for children no thread can begin any
+ * more: threads of ours that went could not come back. Namespaces alone want no
+ * thread that is alone, but for that of users; what a thread shares with others
+ * (CLONE_FILES and the like) is left as the macro above has it.
+ */
+static bool
+keeps_threads(int flags)
+{
+    const int namespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUTS |
+                           CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWCGROUP;
+
+    return flags & CLONE_NEWPID && !(flags & ~namespaces);
+}
+
+TAKE_OVER(unshare, int, (int flags), (flags))
+
+static int
+unshare_on(int flags)
+{
+    struct cpprof__alone alone;
+
+    if (keeps_threads(flags))
+        return cpprof__real(unshare)(flags);
+    alone = cpprof__alone_begin();
+    return cpprof__alone_end(&alone, cpprof__real(unshare)(flags));
 }
 
 /* Came with glibc 2.34; before it a program that asks for the name finds ours.

@@ -11,6 +11,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <netinet/in.h>
@@ -531,7 +532,7 @@ do_fork(void)
 
 /* No thread can be made after it by who calls it. */
 static void
-do_unshare(void)
+unshare_once(int flags)
 {
     static bool is_done;
 
@@ -539,8 +540,43 @@ do_unshare(void)
     if (is_done || !n_usr1)
         return;
     is_done = true;
-    puts(unshare(CLONE_NEWPID) ? strerror(errno) : "unshared");
+    puts(unshare(flags) ? strerror(errno) : "unshared");
     fflush(stdout);
+}
+
+static void
+do_unshare(void)
+{
+    unshare_once(CLONE_NEWPID | CLONE_NEWNS);
+}
+
+/* And there may be no other thread meanwhile. */
+static void
+do_unshare_user(void)
+{
+    unshare_once(CLONE_NEWPID | CLONE_NEWUSER);
+}
+
+/* In the loader, whose lock it has, until it is told so. */
+static int
+stay(struct dl_phdr_info *info, size_t n, void *arg)
+{
+    (void)info;
+    (void)n;
+    (void)arg;
+    puts("stays");
+    fflush(stdout);
+    while (n_usr1 < 2 && !must_end)
+        usleep(20000);
+    return 1;
+}
+
+static void
+do_loader(void)
+{
+    usleep(20000);
+    if (n_usr1 == 1)
+        dl_iterate_phdr(stay, NULL);
 }
 
 static void
@@ -583,6 +619,8 @@ static const struct mode {
     {"pulse", do_pulse},
     {"fork", do_fork},
     {"unshare", do_unshare},
+    {"unshare_user", do_unshare_user},
+    {"loader", do_loader},
     {"dlopen", do_dlopen},
 };
 

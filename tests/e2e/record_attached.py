@@ -459,10 +459,64 @@ def ends_with_its_process():
         t.has("and is written", words, "z.pb.gz: ")
 
 
+def n_threads(pid):
+    return len(os.listdir("/proc/%d/task" % pid))
+
+
+def ends_at_once_when_asked_twice():
+    """A process that cannot be left yet, as its loader is at work."""
+    os.mkdir("twice", 0o700)
+    with Host("loader") as h:
+        before = n_threads(h.pid)
+        p = subprocess.Popen([cpprof, "record", "-t", "heap", "-p", str(h.pid),
+                              "-o", "w.pb.gz"], stderr=subprocess.PIPE,
+                             text=True, env=dict(
+                                 os.environ,
+                                 XDG_RUNTIME_DIR=os.path.realpath("twice")))
+        p.stderr.readline()
+        h.process.send_signal(signal.SIGUSR1)
+        h.process.stdout.readline()
+        for _ in range(200):
+            p.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+            if p.poll() is not None:
+                break
+        p.communicate()
+        t.same("Ctrl-C while a process is left ends the command", p.returncode,
+               -signal.SIGINT)
+        t.same("and nothing of it stays", os.listdir("twice"), [])
+        h.process.send_signal(signal.SIGUSR1)
+        t.ok("the process puts everything back by itself",
+             wait_until(lambda: n_threads(h.pid) == before), n_threads(h.pid))
+        t.same("and goes on", h.end()[0], 0)
+
+
+def leaves_other_namespaces():
+    """Threads of ours stay when no other could begin."""
+    with Host("unshare") as h:
+        before = n_threads(h.pid)
+        p = subprocess.Popen([cpprof, "record", "-t", "wall,heap", "-p",
+                              str(h.pid), "-o", "v.%k.pb.gz"],
+                             stderr=subprocess.PIPE, text=True)
+        p.stderr.readline()
+        h.process.send_signal(signal.SIGUSR1)
+        said = h.process.stdout.readline()
+        time.sleep(0.5)
+        p.send_signal(signal.SIGINT)
+        words = p.communicate(timeout=120)[1]
+        if said == "unshared\n":
+            t.ok("a process in another pid namespace for children is left",
+                 p.returncode == 0 and "not detached" not in words, words)
+            t.same("alone", n_threads(h.pid), before)
+        else:
+            t.skip("unshare", said.strip())
+        t.same("and it goes on", h.end()[0], 0)
+
+
 def tells_what_did_not_detach():
     """A process that can have no threads any more, as after a change of its pid
-    namespace, has none that would detach."""
-    with Host("unshare") as h:
+    namespace while it was alone, has none that would detach."""
+    with Host("unshare_user") as h:
         p = subprocess.Popen([cpprof, "record", "-t", "wall", "-p", str(h.pid),
                               "-o", "u.pb.gz"], stderr=subprocess.PIPE,
                              text=True)
@@ -827,6 +881,8 @@ def records():
     records_name()
     recorder_is_killed()
     ends_with_its_process()
+    ends_at_once_when_asked_twice()
+    leaves_other_namespaces()
     tells_what_did_not_detach()
     names_do_no_harm()
     children_are_left()

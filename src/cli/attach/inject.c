@@ -601,14 +601,14 @@ fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
                     argument ? argument : "") < (int)sizeof g->argument;
 }
 
-/* A thread that is stopped waits for us: we come first where we may. */
+/* A thread that is stopped waits for us: we come first where we may, and end
+ * when it was let go, whatever a terminal says. */
 static void
 prepare_child(void)
 {
     sigset_t set;
 
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
+    sigfillset(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
     setpriority(PRIO_PROCESS, 0, -20);
 }

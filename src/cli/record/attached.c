@@ -417,6 +417,8 @@ detach(struct attached *a, struct process *p)
     cpprof__attach_free(&target);
 }
 
+/* From here on a signal ends the command at once: processes that were told to
+ * stop need nobody to detach. */
 static void
 detach_all(struct attached *a)
 {
@@ -424,6 +426,7 @@ detach_all(struct attached *a)
     size_t i;
 
     cpprof_recording_stop(a->folder->path, &ignored);
+    cpprof__record_child_ended(a->folder);
     for (i = 0; i < a->n; i++)
         detach(a, &a->processes[i]);
 }
@@ -600,7 +603,6 @@ record(struct attached *a)
         wait_for_end(a, &set);
     }
     detach_all(a);
-    cpprof__record_child_ended(a->folder);
     if (a->options->prints_threads)
         return print_threads(a);
     a->options->command = command;

@@ -269,18 +269,21 @@ cpprof__record_child_wait(struct cpprof__record_child *child, double seconds,
     }
 }
 
-/* Were we started with this signal ignored? */
+/* Were we started with this signal ignored? One that is not any more is taken
+ * whatever it was. */
 static bool
 was_ignored(int signal)
 {
     struct sigaction now;
     size_t i;
 
+    sigaction(signal, NULL, &now);
+    if (now.sa_handler != SIG_IGN)
+        return false;
     for (i = 0; i < N_IGNORED; i++)
         if (ignored[i] == signal)
             return inherited.actions[i].sa_handler == SIG_IGN;
-    sigaction(signal, NULL, &now);
-    return now.sa_handler == SIG_IGN;
+    return true;
 }
 
 static void
