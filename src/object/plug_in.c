@@ -120,9 +120,12 @@ find_file(const char *name, struct cpprof_error *why)
     snprintf(path, sizeof path, "%s/cpprof/%s", CPPROF_LIBDIR, name);
     if (!plug_in)
         plug_in = load_file(path, why);
-    if (!plug_in)
-        plug_in = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!plug_in && why->status == CPPROF_OK) {
+    /* One that is damaged is not asked for again: the loader would wait for a
+     * pipe that is in its path, too. */
+    if (plug_in || why->status != CPPROF_OK)
+        return plug_in;
+    plug_in = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!plug_in) {
         const char *text = dlerror();
 
         cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s",

@@ -221,6 +221,10 @@ mkfifo alone/libcpprof-re2.so
 run env -u LD_LIBRARY_PATH timeout 20 alone/cpprof top -focus='ho.$' hog.pb.gz
 check "a pipe of its name is not waited for" \
     grep -q '^cpprof: re2: .*alone/libcpprof-re2.so: not a file$' err
+run env LD_LIBRARY_PATH="$PWD/alone" timeout 20 alone/cpprof top -focus='ho.$' \
+    hog.pb.gz
+check "nor by the loader" \
+    grep -q '^cpprof: re2: .*alone/libcpprof-re2.so: not a file$' err
 rm alone/libcpprof-re2.so
 echo nonsense >alone/libcpprof-re2.so
 run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
