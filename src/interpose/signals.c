@@ -66,7 +66,7 @@ about_to_set(__rlimit_resource_t resource)
     static int name##_on(pid_t pid, enum __rlimit_resource resource,           \
                          const struct type *limit, struct type *old)           \
     {                                                                          \
-        if (limit)                                                             \
+        if (limit && (!pid || pid == getpid()))                                \
             about_to_set(resource);                                            \
         return cpprof__real(name)(pid, resource, limit, old);                  \
     }

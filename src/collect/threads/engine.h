@@ -71,6 +71,10 @@ cpprof__perf_own(void);
 bool
 cpprof__perf_is_owner(void);
 
+/* Has the caller's process events? A child of vfork() has none. Safety: AS. */
+bool
+cpprof__perf_is_here(void);
+
 void
 cpprof__perf_in_child(void);
 

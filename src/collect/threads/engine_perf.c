@@ -55,6 +55,10 @@ static bool is_refused;
 static int32_t owner; /* its tid; 0: no thread may open events */
 static uint32_t n_events;
 
+/* Where it is. A child of vfork() has the same memory, and limits of its own.
+ */
+static int32_t process;
+
 static int
 open_event(int32_t tid, uint64_t period_ns)
 {
@@ -118,12 +122,19 @@ cpprof__perf_is_owner(void)
     return load_relaxed(&owner) == (int32_t)syscall(SYS_gettid);
 }
 
+bool
+cpprof__perf_is_here(void)
+{
+    return load_relaxed(&process) == (int32_t)getpid();
+}
+
 void
 cpprof__perf_own(void)
 {
     bool has_table = cpprof__own_thread_has_table();
 
     n_events = 0;
+    store_relaxed(&process, (int32_t)getpid());
     store_relaxed(&owner, has_table ? (int32_t)syscall(SYS_gettid) : 0);
 }
 
@@ -230,7 +241,7 @@ renew_credit(struct cpprof__thread *t, uint64_t period_ns)
 void
 cpprof__perf_in_child(void)
 {
-    owner = 0;
+    owner = process = 0;
 }
 
 void

@@ -367,7 +367,7 @@ learn_stacks(void)
 void
 cpprof__threads_leave_perf(void)
 {
-    if (!load_relaxed(&cpprof__sampler.uses_perf))
+    if (!load_relaxed(&cpprof__sampler.uses_perf) || !cpprof__perf_is_here())
         return;
     cpprof__perf_refuse();
     if (plan.engine == &cpprof__engine_perf && !cpprof__own_thread_is_this())
