@@ -382,7 +382,7 @@ def openssl_speed(cell):
     text += cell.run(["openssl", "speed", "-multi", "3", "-seconds", "1",
                       "rsa2048"])
     cell.cpu = cpu
-    return blank(r"[\d.]+", text)
+    return blank(r" *[\d.]+", text)  # columns are as wide as their numbers
 
 
 @program("openssl dgst, enc, genrsa", "openssl")
