@@ -16,6 +16,11 @@ export PKG_CONFIG_PATH=${pc%/*}
 libdir=${pc%/pkgconfig/*}
 export LD_LIBRARY_PATH=$libdir
 
+# Only a static library needs what others have to install.
+run env PKG_CONFIG_LIBDIR="$PKG_CONFIG_PATH" PKG_CONFIG_PATH='' \
+    pkg-config --cflags --libs cpprof cpprof-profile
+check "pkg-config asks for no other package" test "$status" = 0
+
 cat >read.c <<'EOF'
 #include <cpprof/cpprof.h>
 #include <cpprof/pprof/profile.h>
@@ -172,6 +177,42 @@ run "$command" record -o busy.pb.gz -- ./busy
 check "the moved command records" test -s busy.pb.gz
 run "$command" top busy.pb.gz
 check "and has names" grep -q hog_of_time out
+
+# Without any library of others that a plug-in needs only what needs it is lost,
+# and that is said by a line. A file without bytes stands for what is missing.
+mkdir none
+needed()
+{
+    readelf -d "$@" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort -u
+}
+needed "$command" >ours
+needed "$libdir"/cpprof/*.so | grep -vxF -f ours | grep -v libcpprof |
+    while read -r name; do : >"none/$name"; done
+check "plug-ins need libraries of others" test -e none/libdw.so.1
+# without STATUS LINES WORD...
+without()
+{
+    run env LD_LIBRARY_PATH=none timeout 20 "$command" "${@:3}"
+    check "without libraries, $3: status" same "$status" "$1"
+    check "without libraries, $3: lines" same "$(grep -c . err)" "$2"
+}
+without 0 2 record -o less.pb.gz -- ./busy
+check "which say that there are no names" \
+    grep -q '^cpprof: there are no names: symbol: .*lib' err
+check "and what was recorded" grep -q '^cpprof: less.pb.gz: [0-9]* samples' err
+without 0 0 top busy.pb.gz
+check "a profile with names is shown" grep -q hog_of_time out
+without 2 1 top -focus=hog busy.pb.gz
+check "an expression is refused" grep -q '^cpprof: .*re2: ' err
+without 2 1 http localhost:0 busy.pb.gz
+: >none/libcurl-gnutls.so.4 # which serves as well
+run env LD_LIBRARY_PATH=none "$command" top http://localhost:1/
+check "without libcurl a line says that it is missing" \
+    grep -q '^cpprof: .*libcurl' err
+
+# Scripts, from where a path has a space, so the library is preloaded by a link.
+cp -a "$tree" "with a space"
+spaced="with a space${command#"$tree"}"
 echo 'local e = os.clock() + 0.3; while os.clock() < e do end' >a.lua
 printf 'import time\nwhile time.process_time() < .3: pass\n' >a.py
 for words in "lua5.4 a.lua" "python3.11 a.py"; do
@@ -182,7 +223,7 @@ for words in "lua5.4 a.lua" "python3.11 a.py"; do
         continue
     fi
     # shellcheck disable=SC2086
-    run "$command" record -scripts -o scripts.pb.gz -- $words
+    run "$spaced" record -scripts -o scripts.pb.gz -- $words
     run "$command" top -lines scripts.pb.gz
     check "scripts: $words" grep -q "${words#* }" out
 done

@@ -10,6 +10,7 @@
 #include "cli/fetch/debuginfod.h"
 #include "cli/messages.h"
 #include "cli/terminal.h"
+#include "object/plug_in.h"
 #include "object/symbolizer.h"
 
 #include <dirent.h>
@@ -579,6 +580,10 @@ cpprof__record_write(struct cpprof__record_options *options,
         cpprof__cli_fail("record: %s", error.text);
         return false;
     }
+    if (options->symbolize != CPPROF_SYMBOLIZE_NONE &&
+        !cpprof__plug_in_load("symbol", CPPROF__SYMBOLIZER_SYMBOL,
+                              CPPROF__SYMBOLIZER_ABI, &error))
+        cpprof__cli_warn("there are no names: %s", error.text);
     cpprof__fetcher.warn = cpprof__cli_warn_once;
     if (cpprof__debuginfod_is_on() && !options->one)
         cpprof__fetcher.debug_file = fetch_debug_file;
