@@ -24,9 +24,9 @@ PACKAGES = """gcc g++ libc6-dev ninja-build pkg-config libdeflate-dev libdw-dev
 RELEASES = {"bullseye": "Debian 11", "bookworm": "Debian 12",
             "trixie": "Debian 13"}
 # Time that belongs to no stack: docs/cpu.md.
-NO_STACK = re.compile(r"^\[(short-lived thread|signal blocked)\] ")
+NO_STACK = re.compile(r"(^|;)\[(short-lived thread|signal blocked)\] \d+$")
 # Where a stack ends that is complete.
-ROOTS = re.compile(r"^(_start|__?clone3?|_dl_start.*|start_thread)(;|$)")
+ROOTS = re.compile(r"^(_start|(?:__)?clone3?|_dl_start.*|start_thread)(;|$)")
 
 BUILDS = {
     "clang": {"CC": "clang-14", "CXX": "clang++-14"},
