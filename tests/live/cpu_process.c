@@ -125,7 +125,7 @@ test_many_forks(void)
 static void
 child_burns(void)
 {
-    hog_two(300 * MS);
+    hog_two(150 * MS);
     /* Harmless here: the session is the parent's. */
     if (cpprof_cpu_stop(NULL) != CPPROF_OK)
         _exit(1);
@@ -138,16 +138,16 @@ test_child_is_not_sampled(void)
     struct profile *p;
     pid_t child;
 
-    session_start(0);
+    session_start(200);
     child = fork();
     if (child == 0)
         child_burns();
-    hog_one(300 * MS);
+    hog_one(150 * MS);
     check_equal(wait_for(child), 0, "a child burns and ends as it likes");
     p = session_stop();
     check_equal(profile_cpu_in(p, "hog_two"), 0,
                 "its time is not its parent's");
-    check_near((double)profile_cpu_in(p, "hog_one"), 0.3e9, 0.05e9,
+    check_near((double)profile_cpu_in(p, "hog_one"), 0.15e9, 0.025e9,
                "and the parent goes on being sampled");
     profile_free(p);
 }
@@ -158,8 +158,8 @@ child_profiles_itself(void)
     struct profile *p;
     bool ok;
 
-    session_start(0);
-    hog_four(300 * MS);
+    session_start(200);
+    hog_four(150 * MS);
     p = session_stop();
     ok = profile_cpu_in(p, "hog_four") >= 15 * p->period &&
          profile_cpu_in(p, "hog_one") == 0;
@@ -208,7 +208,8 @@ test_child_exit(void)
 /* --- exec ------------------------------------------------------------------
  */
 
-/* The new image: lets every signal in and burns. Anything pending kills it. */
+/* The new image: lets every signal in and burns, for many periods. Anything
+ * pending kills it, and so does what ticks on. */
 static int
 burn_after_exec(void)
 {
@@ -216,7 +217,7 @@ burn_after_exec(void)
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    hog_one(100 * MS);
+    hog_one(25 * MS);
     return 42;
 }
 
@@ -276,13 +277,13 @@ test_exec_that_fails(void)
     char *argv[] = {"missing", NULL};
     struct profile *p;
 
-    session_start(0);
+    session_start(200);
     hog_one(50 * MS);
     check_equal(execv("/nonexistent/missing", argv), -1, "a failing exec");
     check_equal(errno, ENOENT, "returns with its errno");
-    hog_two(400 * MS);
+    hog_two(200 * MS);
     p = session_stop();
-    check_near((double)profile_cpu_in(p, "hog_two"), 0.4e9, 0.05e9,
+    check_near((double)profile_cpu_in(p, "hog_two"), 0.2e9, 0.025e9,
                "and sampling goes on after it");
     profile_free(p);
 }

@@ -86,10 +86,10 @@ test_handler_before(void)
 
     install();
     expect_own(1, "the program's handler works before the start");
-    session_start(0);
+    session_start(200);
     check_installed(on_own, "while profiled, sigaction shows the program's");
     expect_own(2, "and it gets the program's signals");
-    hog_one(200 * MS);
+    hog_one(100 * MS);
     expect_own(3, "also after ticks");
     p = session_stop();
     check(profile_cpu_in(p, "hog_one") >= 10 * p->period,
@@ -108,17 +108,17 @@ test_handler_during(void)
     struct profile *p;
 
     signal(SIGPROF, SIG_DFL);
-    session_start(0);
+    session_start(200);
     if (sigaction(SIGPROF, &action, &old))
         bail("sigaction failed");
     check(old.sa_handler == SIG_DFL,
           "the old action is the program's, not ours");
     n_foreign = 0;
-    hog_one(200 * MS);
+    hog_one(100 * MS);
     expect_own(5, "a handler installed while profiled works");
     check(signal(SIGPROF, on_plain) == (void (*)(int))(void *)on_own,
           "signal() gives the old one back");
-    hog_one(100 * MS);
+    hog_one(50 * MS);
     p = session_stop();
     check(profile_cpu_in(p, "hog_one") >= 20 * p->period,
           "and sampling goes on below it");
@@ -301,14 +301,14 @@ test_own_itimer(void)
 
     n_own = 0;
     install();
-    session_start(0);
+    session_start(200);
     setitimer(ITIMER_PROF, &timer, NULL);
-    for (; n < 1 || (n < 5 && n_own < 20); n++) /* a busy machine: fewer */
-        hog_one(300 * MS);
+    for (; n < 1 || (n < 10 && n_own < 20); n++) /* a busy machine: fewer */
+        hog_one(150 * MS);
     setitimer(ITIMER_PROF, &off, NULL);
     p = session_stop();
     check_at_least(n_own, 20, "the program's own ITIMER_PROF goes on");
-    check_near((double)profile_cpu_in(p, "hog_one"), n * 0.3e9, n * 0.05e9,
+    check_near((double)profile_cpu_in(p, "hog_one"), n * 0.15e9, n * 0.025e9,
                "and its ticks are not taken for samples");
     profile_free(p);
     n_own = 0;
@@ -317,10 +317,10 @@ test_own_itimer(void)
         hog_one(100 * MS);
     setitimer(ITIMER_PROF, &off, NULL);
     check_at_least(n_own, 5, "it is heard after a session, too");
-    session_start(0);
-    hog_one(300 * MS);
+    session_start(200);
+    hog_one(150 * MS);
     p = session_stop();
-    check_near((double)profile_cpu_in(p, "hog_one"), 0.3e9, 0.05e9,
+    check_near((double)profile_cpu_in(p, "hog_one"), 0.15e9, 0.025e9,
                "and the next session samples again");
     profile_free(p);
 }
