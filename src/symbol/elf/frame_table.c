@@ -17,6 +17,7 @@
 #include "symbol/elf/frame_table.h"
 
 #include "symbol/elf/array.h"
+#include "symbol/elf/symbols.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +112,8 @@ row_at_entry(const struct cpprof__frame_table *t, struct cpprof__cfi_row *row)
     return head.e_machine == EM_X86_64 || head.e_machine == EM_AARCH64;
 }
 
-/* Does the entry begin otherwise than functions do? */
+/* Does the entry begin otherwise than functions do? That of the PLT does, too,
+ * and is jumped to from everywhere. */
 static bool
 is_part(const struct cpprof__frame_table *t, const struct cpprof__fde *fde)
 {
@@ -119,7 +121,8 @@ is_part(const struct cpprof__frame_table *t, const struct cpprof__fde *fde)
 
     return row_at_entry(t, &usual) &&
            cpprof__cfi_run(fde, fde->start, &first) &&
-           (first.cfa_reg != usual.cfa_reg || first.cfa_off != usual.cfa_off);
+           (first.cfa_reg != usual.cfa_reg || first.cfa_off != usual.cfa_off) &&
+           !cpprof__plt_has(t->file, fde->start - t->base);
 }
 
 /* All parts, sorted as the search table is. Only the form that linkers write

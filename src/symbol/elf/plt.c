@@ -111,6 +111,14 @@ find_stubs(const struct cpprof__elf_file *file, uint64_t address,
     return false;
 }
 
+bool
+cpprof__plt_has(const struct cpprof__elf_file *file, uint64_t address)
+{
+    struct stubs stubs;
+
+    return find_stubs(file, address, &stubs);
+}
+
 static uint64_t
 find_slot(const struct cpprof__elf_file *file, uint64_t address)
 {

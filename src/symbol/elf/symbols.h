@@ -94,4 +94,8 @@ const char *
 cpprof__plt_find(const struct cpprof__elf_file *file,
                  const struct cpprof__symbols *symbols, uint64_t address);
 
+/* Is the address in a section of stubs? */
+bool
+cpprof__plt_has(const struct cpprof__elf_file *file, uint64_t address);
+
 #endif
