@@ -416,4 +416,5 @@ def main():
             print("%-10s left out: %s" % (name, error), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
