@@ -85,16 +85,21 @@ is_complete(const struct profile *p, const struct sample *s)
            (is_in_libc(p, root) || is_entry(p, root));
 }
 
+/* CPU time without any stack: a thread's last, after its last tick. */
+#define STACKLESS "[short-lived thread]"
+
 /* Leave only the incomplete ones, for profile_note(). */
 static double
 split_complete(struct profile *p)
 {
     int64_t complete = 0;
-    int64_t total = profile_cpu_ns(p);
+    int64_t total = profile_cpu_ns(p) - profile_cpu_in(p, STACKLESS);
     size_t n = 0;
     size_t i;
 
     for (i = 0; i < p->n_samples; i++) {
+        if (frame_is(&p->samples[i].frames[0], STACKLESS))
+            continue;
         if (is_complete(p, &p->samples[i]))
             complete += p->samples[i].cpu_ns;
         else
@@ -117,6 +122,8 @@ print_head(struct profile *p)
     printf("duration_ms %lld\n", (long long)(p->duration_ns / 1000000));
     printf("lost_ms %lld\n",
            (long long)(profile_cpu_in(p, "[lost samples]") / 1000000));
+    printf("stackless_ms %lld\n",
+           (long long)(profile_cpu_in(p, STACKLESS) / 1000000));
     printf("mappings %zu\n", p->n_mappings);
     printf("build_ids %zu\n", n_build_ids);
     if (p->n_mappings)

@@ -64,6 +64,9 @@ examine()
     check "$name: a valid profile with enough samples" \
         at_least "$(value "$file" samples)" "$least"
     check "$name: nothing is lost" same "$(value "$file" lost_ms)" 0
+    # A thread's last kernel time is ticked by the timer, every 4 ms.
+    check "$name: hardly any time has no stack" \
+        at_least 20 "$(value "$file" stackless_ms)"
     check "$name: 99.5 % of the stacks are complete" \
         at_least "$(value "$file" complete)" 99.5
     if have go; then
