@@ -209,7 +209,7 @@ def main():
         test.refused("attaching, with Docker's filter", Place(docker), [
             "sh", "-c", '"$1" hang & "$0" record -p $! -duration 1; '
             's=$?; kill $!; exit $s', test.cpprof, test.victim],
-                     r"\d+ \(victim\): has a seccomp filter, .*")
+                     r"\d+ \((victim|sh)\): has a seccomp filter, .*")
         test.right("all of it", Place(into * bool(group) + core, HIDE + NO_SHM + READ_ONLY,
                                       "-mpf", docker))
     finally:
