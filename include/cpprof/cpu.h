@@ -26,7 +26,7 @@ extern "C" {
 
 /* What makes the samples; see docs/cpu.md for what each can and cannot do. */
 enum cpprof_engine {
-    CPPROF_ENGINE_AUTO = 0, /* the timer: perf may cut sleeps short */
+    CPPROF_ENGINE_AUTO = 0, /* the timer, at any rate */
     CPPROF_ENGINE_PERF,     /* perf_event_open, CPU clock, one per thread */
     CPPROF_ENGINE_TIMER,    /* timer_create on each thread's CPU clock */
 };
