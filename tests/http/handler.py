@@ -284,7 +284,7 @@ def decided(go, ours):
            lambda a: a[0] == 200 and Profile(a[3]).duration > 9e8)
     yield ("HEAD takes no profile", ("HEAD", P + "/profile?seconds=2"),
            lambda a: a[0] == 200, lambda a: a[0] == 200 and a[3] == b"")
-    yield ("the default value of a difference stays",
+    yield ("the difference keeps the default value",
            ("GET", P + "/allocs?seconds=1"),
            lambda a: Profile(a[3]).default == "",
            lambda a: Profile(a[3]).default == "alloc_space")
@@ -337,7 +337,7 @@ def decided(go, ours):
            lambda a: a[0] == 200 and "Content-Security-Policy" in dict(a[2]))
     multipart = (b"--x\r\nContent-Disposition: form-data; name=\"debug\"\r\n"
                  b"\r\n1\r\n--x--\r\n")
-    yield ("A form of parts",
+    yield ("in a form of parts",
            ("POST", P + "/block", multipart,
             {"Content-Type": "multipart/form-data; boundary=x"}),
            lambda a: a[3].startswith(b"--- contention"),
