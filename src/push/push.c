@@ -353,9 +353,9 @@ start_threads(struct cpprof__push *push, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
-    /* Begun here and not in the taker, so that the first interval contains what
-     * the program does next; on a thread of ours, as the rounds that follow,
-     * whose memory no checker of the program's reports. */
+    /* The first interval contains what the program does next, so it begins here
+     * and not in the taker. It begins on a thread of ours, since LeakSanitizer
+     * ignores what those allocate (own_threads.c). */
     if (!push->plan.is_descendant)
         cpprof__own_thread_run(begin_rounds, push);
     if (!*push->plan.pattern)

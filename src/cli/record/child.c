@@ -156,8 +156,8 @@ for_glibc(const char *library, char path[PATH_MAX])
     return dlerror() ? library : path;
 }
 
-/* Put our library in front of those that are preloaded already, but not of
- * AddressSanitizer's, which ends the program then. */
+/* Put our library in front of those that are preloaded already. Only the
+ * library of AddressSanitizer stays first: it ends the program otherwise. */
 static bool
 set_preload(const char *library)
 {

@@ -56,7 +56,7 @@
 #define PAUSE_NS      1000000000u
 #define PAUSE_LOOK_NS 100000
 
-/* Tunables. Who has the keeper say something waits so often so long. */
+/* Tunables. The keeper has so many looks of this length to write a line. */
 #define SAY_LOOK_NS 1000000
 #define SAY_LOOKS   1000u
 
@@ -296,10 +296,10 @@ leave_keeper(unsigned flags)
 }
 
 /*
- * LeakSanitizer looks at exit() for blocks of malloc() without a pointer, and
- * not at the stacks of our threads, which it does not know. What a detached one
- * needs is no such block, since any thread may start one; and blocks that our
- * threads allocate are none that it reports (run()).
+ * At exit() LeakSanitizer reports blocks of malloc() that no pointer leads to.
+ * It does not know our threads and does not read their stacks. So the memory of
+ * a detached thread is mapped, and run() tells LeakSanitizer to ignore what our
+ * threads allocate.
  */
 static struct cpprof__own_thread *
 new_detached(void)
@@ -642,7 +642,7 @@ say(int fd, const char *line, size_t n)
     }
 }
 
-/* What the keeper has to say, from malloc. */
+/* A line that the keeper is to write. It is from malloc(). */
 struct saying {
     size_t n;
     char line[];
@@ -659,7 +659,7 @@ say_on_keeper(void)
     free(s);
 }
 
-/* The keeper may not get rid of it, so it is waited for no longer than that. */
+/* The keeper may block in write(), so the wait for it is bounded. */
 static void
 have_keeper_say(const char *line, size_t n)
 {

@@ -208,9 +208,9 @@ extern void (*cpprof__first_use)(void);
 #pragma GCC visibility pop
 
 /*
- * ThreadSanitizer ends a program with threads that it does not know, with a
- * thread that is made in a forked child, and with handlers that come while it
- * is at work itself. A program that is built with it is left alone.
+ * Is the program built with ThreadSanitizer? That ends it when a thread runs
+ * which was made behind its back, or was made in a forked child. So nothing is
+ * taken over and no thread is started then.
  */
 #define CPPROF__NO_TSAN                                                        \
     "the program is built with ThreadSanitizer: nothing is profiled"
