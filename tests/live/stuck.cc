@@ -93,13 +93,20 @@ robust_of_the_kernel()
 {
     make_mutexes(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT,
                  PTHREAD_MUTEX_ROBUST);
+    auto *held = new meeting(2);
+
     mutex_ring(3);
-    start([] {
+    let_others_sleep();
+    start([=] {
         pthread_mutex_lock(&mutexes[3]);
         pthread_mutex_lock(&mutexes[4]);
+        held->wait();
         pthread_mutex_lock(&mutexes[2]);
     });
-    start([] { pthread_mutex_lock(&mutexes[3]); });
+    start([=] {
+        held->wait();
+        pthread_mutex_lock(&mutexes[3]);
+    });
     expect_stuck(5,
                  {"for the mutex that the kernel refuses", "for the mutex 0x"});
 }
@@ -315,6 +322,7 @@ of_the_kernel_twice()
         pthread_mutex_lock(&mutexes[0]);
         pthread_mutex_lock(&mutexes[0]);
     });
+    let_others_sleep();
     start([] {
         pthread_mutex_lock(&mutexes[1]);
         pthread_mutex_lock(&mutexes[0]);
