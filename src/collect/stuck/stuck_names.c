@@ -4,8 +4,9 @@
  * those that threads are stuck by: who asks for it then waits for ever, and has
  * another lock of the loader's meanwhile, which the end of the process needs.
  * So it is not asked for where a thread is stuck in the loader. Otherwise it is
- * loaded once, on a thread of ours, and waited for so long. Once it is there
- * names need nothing of the loader.
+ * loaded once, on a thread of ours, and waited for so long; later profiles look
+ * whether it has come meanwhile. Once it is there names need nothing of the
+ * loader.
  */
 #include "arch/clock.h"
 #include "collect/encode/names.h"
@@ -18,7 +19,7 @@
 
 static struct cpprof__own_lock lock;
 static struct cpprof__own_thread loader; /* for good, if it hangs */
-static bool is_tried;
+static bool has_begun;
 static bool has_come;
 
 static bool
@@ -30,13 +31,19 @@ load(void *arg)
 }
 
 static bool
-try_to_load(void)
+wait_for_names(bool may_begin)
 {
-    loader = (struct cpprof__own_thread){
-        .name = "cpprof-names", .run = load, .flags = CPPROF__OWN_TABLE};
-    return cpprof__own_thread_start(&loader) ||
-           cpprof__own_thread_join(&loader,
-                                   cpprof__now_ns(CLOCK_MONOTONIC) + LOAD_NS);
+    uint64_t until_ns = 0;
+
+    if (has_come)
+        return true;
+    if (!has_begun && may_begin) {
+        loader = (struct cpprof__own_thread){
+            .name = "cpprof-names", .run = load, .flags = CPPROF__OWN_TABLE};
+        has_begun = !cpprof__own_thread_start(&loader);
+        until_ns = cpprof__now_ns(CLOCK_MONOTONIC) + LOAD_NS;
+    }
+    return has_begun && cpprof__own_thread_join(&loader, until_ns);
 }
 
 enum cpprof_symbolize
@@ -48,11 +55,7 @@ cpprof__stuck_names(const struct cpprof__stuck *stuck,
     if (!stuck->n_stuck || wanted == CPPROF_SYMBOLIZE_NONE)
         return CPPROF_SYMBOLIZE_NONE;
     cpprof__own_lock_take(&lock);
-    if (!is_tried && !stuck->is_in_loader) {
-        is_tried = true;
-        has_come = try_to_load();
-    }
-    has = has_come;
+    has = has_come = wait_for_names(!stuck->is_in_loader);
     cpprof__own_lock_give(&lock);
     return has ? wanted : CPPROF_SYMBOLIZE_NONE;
 }
@@ -61,5 +64,5 @@ void
 cpprof__stuck_names_in_child(void)
 {
     cpprof__own_lock_in_child(&lock);
-    is_tried = has_come; /* that one is the parent's */
+    has_begun = has_come; /* that one is the parent's */
 }
