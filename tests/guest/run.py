@@ -16,6 +16,9 @@ of the contract that it stands for is its first comment; words in that comment:
     plugin        its file is also built with -DPLUGIN, as $HOST_PLUGIN
     sanitizer: X  it is built with -fsanitize=X, which brings its own malloc:
                   no heap profile is asked for where that is refused
+    sanitizer: X, static
+                  so, too, and the sanitizer is part of the program where it is
+                  not linked with us
 
 A new host is a new file, nothing else.
 """
@@ -76,9 +79,8 @@ ALONE = ("alone", None, 25)
 # A recorder ends with 1 where it has not all profiles of the program that it was
 # asked for, and says so; what it ran is not concerned. A child of the program
 # that lacks some says so, too, and its recorder ends as the program.
-LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n")
-# What it does not run.
-REFUSES = re.compile(rb"cpprof: .*: built with ThreadSanitizer, which ends ")
+LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n"
+                   rb"|cpprof: .* built with ThreadSanitizer: nothing is ")
 
 
 def as_alone(got, wanted, mode):
@@ -87,8 +89,6 @@ def as_alone(got, wanted, mode):
     if (MODES[mode][0] == "record" and LACKS.search(got[2]) and
             (got[0], wanted[0]) == (1, 0)):
         return got[1] == wanted[1]
-    if MODES[mode][0] == "record" and REFUSES.match(got[2]):
-        return got[0] == 126
     return got[:2] == wanted[:2]
 
 
@@ -109,7 +109,8 @@ class Host:
         self.sources = [path, os.path.join(HERE, "host.h")]
         words = CC + ["-I" + HERE, "-I" + SOURCES, "-pthread"]
         parts = [self.program + ".o", "-pthread", "-ldl"]
-        self.sanitizer = re.search(r"\bsanitizer: (\w+)", self.head)
+        self.sanitizer = re.search(r"\bsanitizer: (\w+)(, static)?",
+                                   self.head)
         if self.sanitizer:
             words.append("-fsanitize=" + self.sanitizer[1])
             parts.append(words[-1])
@@ -118,8 +119,11 @@ class Host:
             self.loaded_first = os.path.realpath(subprocess.run(
                 LINK + ["-print-file-name=libasan.so"], capture_output=True,
                 text=True, check=True).stdout.strip())
+        static = []
+        if self.sanitizer and self.sanitizer[2] and "clang" not in LINK[0]:
+            static.append("-static-lib%ssan" % self.sanitizer[1][0])
         self.make(parts[0], words + ["-c", path])
-        self.make(self.program, LINK + parts)
+        self.make(self.program, LINK + parts + static)
         self.make(self.linked, LINK + parts + [
             "-L" + build, "-Wl,--no-as-needed", "-lcpprof",
             "-Wl,-rpath," + build])

@@ -21,6 +21,84 @@ void *cpprof__next[CPPROF__N_NEXT] CPPROF__AT_START;
  * not the allocator's. */
 static const struct link_map *modules[CPPROF__N_NEXT] CPPROF__AT_START;
 
+/* ---- ThreadSanitizer -------------------------------------------------- */
+
+#ifdef __SANITIZE_THREAD__ /* this library is known to it, too */
+static void
+look_for_tsan(void)
+{
+}
+
+bool
+cpprof__program_has_tsan(void)
+{
+    return false;
+}
+#else
+extern void
+__tsan_init(void) __attribute__((weak));
+
+static bool has_static_tsan CPPROF__AT_START;
+
+/* Not by memmem(), which the sanitizer has, too. */
+static bool
+has_text(const char *at, size_t n, const char *text, size_t n_text)
+{
+    size_t i, k;
+
+    for (i = 0; i + n_text <= n; i++) {
+        for (k = 0; k < n_text && at[i + k] == text[k]; k++)
+            continue;
+        if (k == n_text)
+            return true;
+    }
+    return false;
+}
+
+/* The program is the first that is visited. */
+static int
+look_in_program(struct dl_phdr_info *program, size_t size, void *arg)
+{
+    static const char name[] = "ThreadSanitizer";
+    unsigned i;
+
+    for (i = 0; i < program->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &program->dlpi_phdr[i];
+
+        if (part->p_type == PT_LOAD &&
+            (part->p_flags & (PF_R | PF_W)) == PF_R &&
+            has_text((char *)program->dlpi_addr + part->p_vaddr, part->p_filesz,
+                     name, sizeof name))
+            store_relaxed(&has_static_tsan, true);
+    }
+    return 1;
+}
+
+/*
+ * A program that `gcc -static-libtsan` linked does not export __tsan_init. But
+ * it exports pthread_create, as hardly any other program does, and has the
+ * sanitizer's name among its constants. This file has that name, too, so where
+ * this library is part of the program the weak symbol has to do.
+ */
+static void
+look_for_tsan(void)
+{
+    const struct link_map *module = NULL;
+
+    cpprof__first_symbol("pthread_create", &module);
+    if (module && !module->l_prev && module != cpprof__own_module())
+        dl_iterate_phdr(look_in_program, NULL);
+}
+
+bool
+cpprof__program_has_tsan(void)
+{
+    return __tsan_init || load_relaxed(&has_static_tsan);
+}
+#endif
+
+/* ---- names ------------------------------------------------------------ */
+
 #define TEXT(group, name) #name "\0"
 
 /* Number `first` and the n - 1 that follow it. */
@@ -44,6 +122,7 @@ cpprof__names_find(void)
 
     find(CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), 0, found,
          CPPROF__N_NEXT);
+    look_for_tsan();
 }
 
 void
@@ -95,23 +174,6 @@ be_found(enum cpprof__name name)
     if (!load_acquire(&cpprof__next[name]))
         cpprof__names_find();
 }
-
-#ifdef __SANITIZE_THREAD__ /* this library is known to it, too */
-bool
-cpprof__program_has_tsan(void)
-{
-    return false;
-}
-#else
-extern void
-__tsan_init(void) __attribute__((weak));
-
-bool
-cpprof__program_has_tsan(void)
-{
-    return __tsan_init;
-}
-#endif
 
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
