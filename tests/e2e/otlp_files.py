@@ -312,9 +312,25 @@ def check_others():
               "rb") as file:
         TAP.same("others: what a collector made of ours", text(file.read()),
                  text(fixture("go.cpu.pb.gz")))
+    inner = chunk(6, chunk(1, chunk(1, b"y") + chunk(2, chunk(1, b"z")))
+                  + chunk(1, b"\x18\x05" + chunk(2, b"\x18\x07")))
+    data = message([(1, [STACK + b"\x12\x01\x02" + values(4)])]) + chunk(
+        2, chunk(6, b"\x08\x04" + chunk(2, chunk(6, b"".join(
+            chunk(1, chunk(1, key) + chunk(2, value)) for key, value in (
+                (b"x", inner), (b"raw", chunk(7, b"\x00\xa5"))))))))
+    TAP.ok("others: of a map each value is a label, bytes are hex",
+           all(word in text(data) for word in (
+               "k.raw:[00a5]", "k.x.v:[7]", "k.x.y:[z]")), text(data))
     TAP.same("others: an unknown field is skipped",
              rows(message([(1, [STACK + values(4) + chunk(99, b"x")])])),
              ([cpu], [[4]]))
+
+
+def nested(depth):
+    value = chunk(1, b"v")
+    for _ in range(depth):
+        value = chunk(6, chunk(1, chunk(1, b"m") + chunk(2, value)))
+    return value
 
 
 def check_refused():
@@ -337,6 +353,10 @@ def check_refused():
              "half a timestamp"),
             ("no such link", message([(1, [STACK + b"\x18\x05" + values(4)])]),
              "no such link"),
+            ("maps in maps", many(1, nested(99), sample=b"\x12\x01\x02"),
+             "a map in too many maps"),
+            ("half a map", many(1, chunk(6, b"\x0a\x05x"),
+                                sample=b"\x12\x01\x02"), "too much data"),
             ("no such string", message([(9, [STACK + values(4)])]),
              "no such string"),
             ("a first string", message([], strings=("x",)),
@@ -375,6 +395,9 @@ def check_bombs():
              many(n, attribute=empty, sample=b"\x12\x01\x02")),
             ("attributes of unknown fields",
              many(n, attribute=b"\x78\x01" * big, sample=b"\x12\x01\x02")),
+            ("maps of many empty texts",
+             many(n, attribute=chunk(6, chunk(1, b"\x12\x02\x0a\x00") * big),
+                  sample=b"\x12\x01\x02")),
             ("links of unknown fields",
              many(n, link=b"\x78\x01" * big, sample=b"\x18\x01")),
             ("stacks of no locations", many(n, stack=(0,) * big)),

@@ -13,6 +13,9 @@
 /* A label costs time rather than memory: a set is kept once. */
 #define LABEL_COST 8
 
+/* Maps in maps are followed so far. */
+#define MOST_MAPS 8
+
 /* Of what a stack has and nobody writes: a location 0, an unknown field. Each
  * sample of the stack walks over it. */
 #define JUNK_COST 64
@@ -45,9 +48,29 @@ add_text(struct decoder *d, uint32_t key, const char *text, size_t n)
     return n ? add_label(d, label) : CPPROF_OK;
 }
 
-/* The label of one value, which is no array. */
 static enum cpprof_status
-add_value(struct decoder *d, const struct attribute *a, struct bytes value)
+add_hex(struct decoder *d, uint32_t key, struct bytes value)
+{
+    struct cpprof__buffer hex = {0};
+    enum cpprof_status status;
+    size_t i;
+
+    for (i = 0; i < value.n; i++)
+        cpprof__buffer_printf(&hex, "%02x", value.data[i]);
+    status = hex.failed ? cpprof__otlp_no_memory(d)
+                        : add_text(d, key, (const char *)hex.data, hex.n);
+    cpprof__buffer_free(&hex);
+    return status;
+}
+
+static enum cpprof_status
+add_map(struct decoder *d, const struct attribute *a, struct bytes map,
+        unsigned depth);
+
+/* The label of one value, which is no array; those of a map. */
+static enum cpprof_status
+add_value(struct decoder *d, const struct attribute *a, struct bytes value,
+          unsigned depth)
 {
     struct pprof_label number = {
         .key = a->key, .unit = a->unit, .kind = PPROF_LABEL_NUMBER};
@@ -79,16 +102,20 @@ add_value(struct decoder *d, const struct attribute *a, struct bytes value)
             if (text)
                 status = add_label(
                     d, (struct pprof_label){.key = a->key, .text = text});
+        } else if (IS_BYTES(&field, 7)) {
+            status = add_hex(d, a->key, bytes_of(&field));
+        } else if (IS_BYTES(&field, 6)) {
+            status = add_map(d, a, bytes_of(&field), depth + 1);
         }
     }
     return status;
 }
 
 static enum cpprof_status
-add_values(struct decoder *d, const struct attribute *a)
+add_values(struct decoder *d, const struct attribute *a, unsigned depth)
 {
     struct cpprof__reader r = reader(a->value), inner;
-    enum cpprof_status status = add_value(d, a, a->value);
+    enum cpprof_status status = add_value(d, a, a->value, depth);
     struct cpprof__field array, field;
     const char *error = NULL;
 
@@ -101,12 +128,79 @@ add_values(struct decoder *d, const struct attribute *a)
             if (IS_BYTES(&field, 1))
                 status =
                     cpprof__otlp_is_message(bytes_of(&field))
-                        ? add_value(d, a, bytes_of(&field))
+                        ? add_value(d, a, bytes_of(&field), depth)
                         : cpprof__otlp_bad(d, field.data, "not enough data");
         if (status == CPPROF_OK && error)
             status = cpprof__otlp_bad(d, array.data, error);
     }
     return status;
+}
+
+/* "outer.inner" */
+static uint32_t
+key_in_map(struct decoder *d, uint32_t outer, struct bytes inner)
+{
+    struct cpprof__buffer key = {0};
+    uint32_t string = CPPROF__NO_STRING;
+
+    cpprof__buffer_printf(&key, "%s.",
+                          cpprof__strings_text(&d->p->strings, outer));
+    cpprof__buffer_append(&key, inner.data, inner.n);
+    if (!key.failed)
+        string =
+            cpprof__strings_add(&d->p->strings, (const char *)key.data, key.n);
+    cpprof__buffer_free(&key);
+    return string;
+}
+
+/* A KeyValue of a map. */
+static enum cpprof_status
+add_pair(struct decoder *d, const struct attribute *a, struct bytes pair,
+         unsigned depth)
+{
+    struct attribute one = {.unit = a->unit};
+    struct cpprof__reader r = reader(pair);
+    struct cpprof__field field;
+    struct bytes key = {0};
+    const char *error, *text;
+    uint32_t number;
+
+    if (!cpprof__otlp_is_message(pair))
+        return cpprof__otlp_bad(d, pair.data, "not enough data");
+    while (cpprof__proto_next(&r, &field, &error))
+        if (IS_BYTES(&field, 1)) {
+            key = bytes_of(&field);
+        } else if (IS_BYTES(&field, 2)) {
+            one.value = bytes_of(&field);
+        } else if (IS_NUMBER(&field, 3)) {
+            if (!cpprof__otlp_string(d, field.value, &number))
+                return cpprof__otlp_no_such(d, pair, "string");
+            text = cpprof__strings_text(&d->p->strings, number);
+            key = (struct bytes){(const uint8_t *)text, strlen(text)};
+        }
+    if (!cpprof__otlp_is_message(one.value))
+        return cpprof__otlp_bad(d, pair.data, "not enough data");
+    one.key = key_in_map(d, a->key, key);
+    return one.key == CPPROF__NO_STRING ? cpprof__otlp_no_memory(d)
+                                        : add_values(d, &one, depth);
+}
+
+/* Each value by the keys on the way to it: pprof's labels are flat. */
+static enum cpprof_status
+add_map(struct decoder *d, const struct attribute *a, struct bytes map,
+        unsigned depth)
+{
+    struct cpprof__reader r = reader(map);
+    enum cpprof_status status = CPPROF_OK;
+    struct cpprof__field field;
+    const char *error = NULL;
+
+    if (depth > MOST_MAPS)
+        return cpprof__otlp_bad(d, map.data, "a map in too many maps");
+    while (status == CPPROF_OK && cpprof__proto_next(&r, &field, &error))
+        if (IS_BYTES(&field, 1))
+            status = add_pair(d, a, bytes_of(&field), depth);
+    return error ? cpprof__otlp_bad(d, map.data, error) : status;
 }
 
 static enum cpprof_status
@@ -126,7 +220,7 @@ sample_attribute(struct decoder *d, uint64_t number, void *ctx)
     else if (cpprof__otlp_has_key(d, &a, CPPROF__OTLP_THREAD_ID))
         a.key = cpprof__strings_add_text(&d->p->strings, "tid");
     return a.key == CPPROF__NO_STRING ? cpprof__otlp_no_memory(d)
-                                      : add_values(d, &a);
+                                      : add_values(d, &a, 0);
 }
 
 static enum cpprof_status
