@@ -21,6 +21,9 @@
 #define PAUSE_MS    1000u
 #define PAUSE_MAX_S 60u
 
+/* Limit of Pyroscope's distributor: reject_older_than. */
+#define MOST_AGE_S 3600
+
 #define NS_PER_MS 1000000ull
 
 /* The headers of a request, and its secret. */
@@ -108,6 +111,14 @@ cpprof__push_outcome(const struct cpprof__push_plan *plan, int status)
     if (status >= 200 && status < 300)
         return CPPROF__PUSH_SENT;
     return is_again ? CPPROF__PUSH_AGAIN : CPPROF__PUSH_REFUSED;
+}
+
+bool
+cpprof__push_is_too_old(const struct cpprof__push_plan *plan, int64_t until_ns,
+                        int64_t now_ns)
+{
+    return plan->protocol <= CPPROF_PUSH_INGEST &&
+           now_ns - until_ns > MOST_AGE_S * 1000000000ll;
 }
 
 void

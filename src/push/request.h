@@ -24,6 +24,12 @@ cpprof__push_request(const struct cpprof__push_plan *plan,
 enum cpprof__push_outcome
 cpprof__push_outcome(const struct cpprof__push_plan *plan, int status);
 
+/* Has a profile waited so long since its end that Pyroscope would refuse it, by
+ * its defaults? Both are since 1970. */
+bool
+cpprof__push_is_too_old(const struct cpprof__push_plan *plan, int64_t until_ns,
+                        int64_t now_ns);
+
 /* A time of less than `most` at random, so that many processes do not come at
  * the same time. */
 uint64_t

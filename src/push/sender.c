@@ -112,7 +112,7 @@ try_once(struct cpprof__push *push, void *connection,
  * gets one try, and none if the server was silent or unreachable before. */
 static unsigned
 send_request(struct cpprof__push *push, void *connection,
-             const struct cpprof__push_message *message)
+             const struct cpprof__push_message *message, int64_t until_ns)
 {
     struct cpprof__push_reply reply;
     char line[sizeof push->notice];
@@ -120,6 +120,12 @@ send_request(struct cpprof__push *push, void *connection,
     unsigned n_failures = 0;
 
     for (;;) {
+        if (cpprof__push_is_too_old(&push->plan, until_ns,
+                                    (int64_t)cpprof__now_ns(CLOCK_REALTIME))) {
+            cpprof__push_notice(push, "push: a profile has waited for an hour "
+                                      "and is too old for Pyroscope; dropped");
+            return CPPROF__PUSH_REFUSED;
+        }
         outcome = try_once(push, connection, message, &reply);
         if (outcome == CPPROF__PUSH_SENT)
             cpprof__push_say_rejected(&push->plan, &reply, line, sizeof line);
@@ -154,7 +160,8 @@ send_one(struct cpprof__push *push, void *connection,
     if (!make_ready(push, item))
         return CPPROF__PUSH_REFUSED;
     while (item->requests) {
-        outcome = send_request(push, connection, item->requests);
+        outcome =
+            send_request(push, connection, item->requests, item->until_ns);
         if (outcome != CPPROF__PUSH_SENT)
             break;
         next = item->requests->next;

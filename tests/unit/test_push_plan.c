@@ -38,6 +38,21 @@ a_url_loses_its_last_slashes_and_shows_no_credentials(void **state)
 }
 
 static void
+after_an_hour_pyroscope_takes_nothing(void **state)
+{
+    const int64_t hour_ns = 3600000000000ll, end_ns = 1700000000000000000ll;
+
+    (void)state;
+    assert_int_equal(make("http://host:4040", NULL), CPPROF_OK);
+    assert_false(cpprof__push_is_too_old(&plan, end_ns, end_ns + hour_ns));
+    assert_true(cpprof__push_is_too_old(&plan, end_ns, end_ns + hour_ns + 1));
+    /* A clock that was set back. */
+    assert_false(cpprof__push_is_too_old(&plan, end_ns, end_ns - hour_ns));
+    assert_int_equal(make("otlp+http://host:4318", NULL), CPPROF_OK);
+    assert_false(cpprof__push_is_too_old(&plan, end_ns, end_ns + 2 * hour_ns));
+}
+
+static void
 otlp_has_a_path_of_its_own(void **state)
 {
     struct cpprof_push_options options = {.size = sizeof options,
@@ -261,6 +276,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_url_loses_its_last_slashes_and_shows_no_credentials),
+        cmocka_unit_test(after_an_hour_pyroscope_takes_nothing),
         cmocka_unit_test(otlp_has_a_path_of_its_own),
         cmocka_unit_test(a_container_is_known_by_its_id),
         cmocka_unit_test(what_is_no_url_is_refused),
