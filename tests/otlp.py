@@ -52,6 +52,8 @@ MESSAGES = {
     "AnyValue": {1: ("string", "text"), 2: ("bool", "bool"), 3: ("int", "int"),
                  4: ("double", "double"), 5: ("array", "Array")},
     "Array": {1: ("values", ["AnyValue"])},
+    "ProcessContext": {1: ("resource", "Resource"),
+                       2: ("attributes", ["KeyValue"])},
     "Response": {1: ("partial_success", "PartialSuccess")},
 }
 

@@ -10,6 +10,7 @@
 #include "interpose/locks.h"
 #include "interpose/parts.h"
 #include "interpose/take_over.h"
+#include "push/context.h"
 #include "push/process.h"
 #include "vm/load/process.h"
 
@@ -70,6 +71,7 @@ first(void)
     cpprof__environment_start();
     cpprof__vm_begin();
     cpprof__http_start();
+    cpprof__context_begin();
     cpprof__push_begin();
 }
 

@@ -40,6 +40,7 @@
 #include "collect/wall/wall.h"
 #include "http/listen.h"
 #include "interpose/take_over.h"
+#include "push/context.h"
 #include "push/process.h"
 #include "vm/load/process.h"
 #include "vm/profile/session.h"
@@ -81,6 +82,7 @@ const struct cpprof__part cpprof__parts[] = {
     {.in_child = cpprof__http_in_child,
      .begin_child = cpprof__http_begin_child,
      .end = cpprof__http_end},
+    {.begin_child = cpprof__context_begin},
     {.in_child = cpprof__push_in_child,
      .begin_child = cpprof__push_begin_child,
      .end = cpprof__push_end},

@@ -16,6 +16,7 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
+#include "push/context.h"
 #include "push/files.h"
 #include "push/request.h"
 #include "push/rounds.h"
@@ -386,7 +387,7 @@ start(const char *url, const struct cpprof_push_options *options,
     push->pid = (int32_t)getpid();
     status = cpprof__push_plan_make(url, options, &push->plan, error);
     push->plan.is_descendant = flags & CHILD;
-    cpprof__push_uuid(push->plan.instance);
+    cpprof__context_instance(push->plan.instance);
     push->queue.max_bytes = push->plan.queue_bytes;
     if (status == CPPROF_OK && !*push->plan.pattern && !(flags & LATER))
         status = cpprof__push_load(push, error);

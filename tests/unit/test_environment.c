@@ -162,6 +162,8 @@ deadlocks_are_looked_for_beside_profiles(void **state)
         {"deadlock=abort", 0, true, true},
         {"deadlock=0", CPPROF__KIND_CPU, false, false},
         {"deadlock=report,cpu", CPPROF__KIND_CPU, true, false},
+        {"probes,context", 0, false, false},
+        {"probes,cpu", CPPROF__KIND_CPU, false, false},
         {"http=:1,deadlock=abort", CPPROF__KIND_HEAP, true, true},
     };
     size_t i;

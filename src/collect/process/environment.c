@@ -21,6 +21,7 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
+#include "collect/signal/heap/probes.h"
 #include "collect/store/spool.h"
 #include "collect/stuck/watch.h"
 #include "collect/wall/wall.h"
@@ -227,7 +228,9 @@ static void
 turn_on(void)
 {
     is_on = true;
-    if (environment.kinds & (CPPROF__KIND_HEAP | CPPROF__KIND_HEAPLEAK))
+    store_relaxed(&cpprof__has_probes, environment.has_probes);
+    if (environment.kinds & (CPPROF__KIND_HEAP | CPPROF__KIND_HEAPLEAK) ||
+        environment.has_probes)
         cpprof__heap_set_rate(environment.heap_rate);
     if (environment.heap.flags & CPPROF_FLAG_LABELS)
         store_relaxed(&cpprof__wants_labels, 1);
@@ -277,6 +280,13 @@ cpprof__environment_push(bool *descendant)
 {
     *descendant = is_descendant;
     return is_on && *environment.push.url ? &environment : NULL;
+}
+
+const struct cpprof__environment *
+cpprof__environment_context(bool *descendant)
+{
+    *descendant = is_descendant;
+    return is_on && environment.has_context ? &environment : NULL;
 }
 
 /* The heap's rate is set already. */
@@ -370,10 +380,12 @@ cpprof__environment_attach_read(const char *text, uint32_t *kinds,
         return status;
     if (environment.has_vm || environment.serves_only || *environment.http ||
         environment.is_push_named || environment.looks_for_deadlocks ||
+        environment.has_probes || environment.has_context ||
         environment.kinds & CPPROF__KIND_MMAP)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "http, push, vm, deadlock and mmap cannot be had "
-                            "in a process that runs already");
+                            "http, push, vm, deadlock, mmap, probes and "
+                            "context cannot be had in a process that runs "
+                            "already");
     *kinds = environment.kinds;
     *directory = *environment.directory ? environment.directory : NULL;
     return CPPROF_OK;

@@ -30,6 +30,10 @@
  * deadlock=report|abort tells of deadlocks on standard error while the process
  * runs (<cpprof/deadlock.h>); abort ends it by SIGABRT then.
  *
+ * probes has the heap sampled for who listens to its probes
+ * (signal/heap/probes.h), and context has others read what the process is
+ * (push/context.h). By themselves they turn no profile on.
+ *
  * vm=tick|span|cpu, or vm=HZ, is a profile of interpreted code (<cpprof/vm.h>),
  * which starts when there is an interpreter that can be profiled. It is written
  * to PATH, also beside record=, as heapleak is.
@@ -102,6 +106,8 @@ struct cpprof__environment {
     bool has_vm;
     bool looks_for_deadlocks;
     bool aborts_at_deadlocks;
+    bool has_probes;         /* those of the heap may fire */
+    bool has_context;        /* others may read what this process is */
     bool has_scripts;        /* interpreters are to load our modules */
     bool names_threads;      /* in CPU samples, for a recorder */
     int64_t heap_rate;       /* 0: off */
@@ -193,6 +199,9 @@ cpprof__environment_asks_for_scripts(void);
 /* The same if it is to push. */
 const struct cpprof__environment *
 cpprof__environment_push(bool *is_descendant);
+/* The same if others may read what this process is. */
+const struct cpprof__environment *
+cpprof__environment_context(bool *is_descendant);
 /* One line on standard error. */
 void
 cpprof__environment_complain(const struct cpprof_error *error);

@@ -447,10 +447,18 @@ static enum cpprof_status
 parse_pair(struct cpprof__environment *env, const char *key, const char *value,
            struct cpprof_error *error)
 {
+    const struct {
+        const char *key;
+        bool *is_on;
+    } switches[] = {{"scripts", &env->has_scripts},
+                    {"thread-names", &env->names_threads},
+                    {"probes", &env->has_probes},
+                    {"context", &env->has_context}};
     struct cpprof_cpu_options *options = &env->cpu;
     uint32_t kind = kind_of(key);
     enum cpprof_status status;
     bool is_known;
+    size_t i;
 
     if (kind)
         return parse_kind(env, kind, key, value, error);
@@ -465,11 +473,13 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
         return parse_vm(env, value, error);
     if (!strcmp(key, "deadlock"))
         return parse_deadlock(env, value, error);
-    if (!strcmp(key, "scripts") || !strcmp(key, "thread-names")) {
-        *(*key == 's' ? &env->has_scripts : &env->names_threads) = true;
-        return *value ? bad_value(error, key, value, "a word without a value")
-                      : CPPROF_OK;
-    }
+    for (i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (!strcmp(key, switches[i].key)) {
+            *switches[i].is_on = true;
+            return *value
+                       ? bad_value(error, key, value, "a word without a value")
+                       : CPPROF_OK;
+        }
     if (!strcmp(key, "labels"))
         return parse_labels(env, value, error);
     if (!strcmp(key, "legacy"))
@@ -539,9 +549,8 @@ finish_push(struct cpprof__environment *env, bool named,
     return CPPROF_OK;
 }
 
-/* Without the name of a kind it is the CPU profile, or a look at deadlocks
- * alone. Options that are for all
- * kinds are copied to each. */
+/* Without the name of a kind it is the CPU profile, unless something else is
+ * asked for. Options that are for all kinds are copied to each. */
 static enum cpprof_status
 finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 {
@@ -550,7 +559,10 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
     const uint32_t mmap = env->kinds & CPPROF__KIND_MMAP;
 
     if (!named)
-        env->kinds = env->looks_for_deadlocks ? 0 : CPPROF__KIND_CPU;
+        env->kinds =
+            env->looks_for_deadlocks || env->has_probes || env->has_context
+                ? 0
+                : CPPROF__KIND_CPU;
     if (finish_http(env, named, error) != CPPROF_OK ||
         finish_push(env, named, error) != CPPROF_OK)
         return CPPROF_INVALID;

@@ -16,6 +16,7 @@
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/heap/heap_random.h"
 #include "collect/signal/heap/hook_stack.h"
+#include "collect/signal/heap/probes.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
@@ -214,6 +215,10 @@ follow(struct cpprof__heap *heap, const struct cpprof__heap_block *block)
 {
     if (cpprof__live_add(heap, block)) {
         count_use(heap, block, 1);
+        if (!(block->use & 0xff))
+            cpprof__probe_alloc(block->address, block->bytes,
+                                block->weight * block->bytes >>
+                                    CPPROF__HEAP_FRACTION_BITS);
     } else {
         add_relaxed(&heap->head->n_unfollowed, 1);
         cpprof__mirror(&heap->head->n_unfollowed, 8);
@@ -329,6 +334,8 @@ cpprof__heap_remove(const void *address, uint16_t heap,
 
     if (found)
         count_use(&cpprof__heap, &block, -1);
+    if (found && !heap)
+        cpprof__probe_free((uintptr_t)address);
     if (removed)
         removed->block = block;
     return found;
