@@ -35,12 +35,28 @@
 
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 
+/* Also where nobody can tell. A pointer that leads nowhere is the kernel's to
+ * refuse: no way to change a mask is called ~0, but it looks at what the mask
+ * is to be changed by first. */
+static bool
+is_lower(const rlim64_t *limit)
+{
+    struct rlimit64 now;
+
+    if (syscall(SYS_rt_sigprocmask, ~0, limit, NULL, sizeof *limit) < 0 &&
+        errno != EINVAL)
+        return errno != EFAULT;
+    return syscall(SYS_prlimit64, 0, RLIMIT_SIGPENDING, NULL, &now) < 0 ||
+           *limit < now.rlim_cur;
+}
+
+/* A limit that is not lowered leaves perf events the room that they have. */
 static void
-about_to_set(__rlimit_resource_t resource)
+about_to_set(__rlimit_resource_t resource, const void *limit)
 {
     int saved_errno = errno;
 
-    if (resource == RLIMIT_SIGPENDING)
+    if (resource == RLIMIT_SIGPENDING && is_lower(limit))
         cpprof__threads_leave_perf();
     errno = saved_errno;
 }
@@ -53,7 +69,7 @@ about_to_set(__rlimit_resource_t resource)
     static int name##_on(__rlimit_resource_t resource,                         \
                          const struct type *limit)                             \
     {                                                                          \
-        about_to_set(resource);                                                \
+        about_to_set(resource, limit);                                         \
         return cpprof__real(name)(resource, limit);                            \
     }
 
@@ -67,7 +83,7 @@ about_to_set(__rlimit_resource_t resource)
                          const struct type *limit, struct type *old)           \
     {                                                                          \
         if (limit && (!pid || pid == getpid()))                                \
-            about_to_set(resource);                                            \
+            about_to_set(resource, limit);                                     \
         return cpprof__real(name)(pid, resource, limit, old);                  \
     }
 

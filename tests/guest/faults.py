@@ -54,7 +54,7 @@ MODES = {
     "push": "push=FOLDER/pushed,push-interval=1,symbolize=none",
     "push http": "push=http://127.0.0.1:%d,push-interval=1,symbolize=none",
     "deadlock": "deadlock=abort,symbolize=none",
-    "heapleak": "heapleak=4k" + OUT,
+    "heapleak": "heapleak=1" + OUT,
     "vm": "vm" + OUT,
     "names": "cpu,out=%e.%k.%p.pb.gz",
     "all": "cpu,heap=64k,block=1,mutex=1,wall,vm,http=unix:%p.sock" + OUT,

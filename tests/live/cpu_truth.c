@@ -7,12 +7,15 @@
 #include "session.h"
 #include "tap.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define N_HOGS 4
@@ -348,12 +351,57 @@ test_rate_1000(void)
     profile_free(p);
 }
 
+/* In all tables of descriptors of this process. */
+static int
+count_events(void)
+{
+    static const char name[] = "anon_inode:[perf_event]";
+    glob_t found = {0};
+    char to[sizeof name];
+    int n = 0;
+    size_t i;
+
+    glob("/proc/self/task/*/fd/*", 0, NULL, &found);
+    for (i = 0; i < found.gl_pathc; i++)
+        n += readlink(found.gl_pathv[i], to, sizeof to) == sizeof name - 1 &&
+             memcmp(to, name, sizeof name - 1) == 0;
+    globfree(&found);
+    return n;
+}
+
+/* Who lowers the limit waits until they are closed, nobody else does. */
+static void
+test_limit(void)
+{
+    struct rlimit limit, lower;
+    int i;
+
+    session_start(0);
+    for (i = 0; i < 100 && !count_events(); i++)
+        burn(0, 0.01);
+    check(count_events() > 0, "there are perf events");
+    getrlimit(RLIMIT_SIGPENDING, &limit);
+    lower = limit;
+    lower.rlim_cur--;
+    check(setrlimit(RLIMIT_SIGPENDING, (struct rlimit *)8) < 0 &&
+              errno == EFAULT,
+          "a limit that cannot be read is refused");
+    setrlimit(RLIMIT_SIGPENDING, &limit);
+    check(count_events() > 0, "they stay when a limit is not lowered");
+    setrlimit(RLIMIT_SIGPENDING, &lower);
+    check(count_events() == 0, "and are gone when it is");
+    setrlimit(RLIMIT_SIGPENDING, &limit);
+    profile_free(session_stop());
+}
+
 int
 main(int argc, char **argv)
 {
     struct profile *p;
 
     session_engine(argc, argv);
+    if (engine == CPPROF_ENGINE_PERF)
+        test_limit();
     p = session_until(0, 1, 8, work_split, shares_agree);
     check_shares(p, shares_agree(p),
                  "a split of 50/30/20 is seen within 2 points");
