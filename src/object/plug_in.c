@@ -101,6 +101,34 @@ load_file(const char *path, struct cpprof_error *why)
 static const char *const folders[] = {"", "/cpprof",
                                       "/" CPPROF_BIN_TO_LIB "/cpprof"};
 
+/* In the folders where the loader looks for what we ask it for, but for its
+ * cache: left to itself it would wait for a pipe there. */
+static void *
+find_in_loaders_path(const char *name, struct cpprof_error *why)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    void *handle = dlopen(NULL, RTLD_NOW), *plug_in = NULL;
+    Dl_serinfo size, *folders = NULL;
+    unsigned i;
+
+    if (handle && dlinfo(handle, RTLD_DI_SERINFOSIZE, &size) == 0)
+        folders = malloc(size.dls_size);
+    if (folders) {
+        folders->dls_size = size.dls_size;
+        folders->dls_cnt = size.dls_cnt;
+    }
+    if (folders && dlinfo(handle, RTLD_DI_SERINFO, folders) == 0)
+        for (i = 0; i < folders->dls_cnt && !plug_in; i++) {
+            snprintf(path, sizeof path, "%s/%s",
+                     folders->dls_serpath[i].dls_name, name);
+            plug_in = load_file(path, why);
+        }
+    free(folders);
+    if (handle)
+        dlclose(handle);
+    return plug_in;
+}
+
 /* Beside us, where it was installed, and where the loader looks. */
 static void *
 find_file(const char *name, struct cpprof_error *why)
@@ -120,8 +148,10 @@ find_file(const char *name, struct cpprof_error *why)
     snprintf(path, sizeof path, "%s/cpprof/%s", CPPROF_LIBDIR, name);
     if (!plug_in)
         plug_in = load_file(path, why);
-    /* One that is damaged is not asked for again: the loader would wait for a
-     * pipe that is in its path, too. */
+    if (!plug_in && why->status == CPPROF_OK)
+        plug_in = find_in_loaders_path(name, why);
+    /* One that is damaged is not asked for again. What is left is the loader's
+     * cache, which has libraries only. */
     if (plug_in || why->status != CPPROF_OK)
         return plug_in;
     plug_in = dlopen(name, RTLD_NOW | RTLD_LOCAL);

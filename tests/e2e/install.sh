@@ -262,11 +262,16 @@ mkfifo alone/libcpprof-re2.so
 run env -u LD_LIBRARY_PATH timeout 20 alone/cpprof top -focus='ho.$' hog.pb.gz
 check "a pipe of its name is not waited for" \
     grep -q '^cpprof: re2: .*alone/libcpprof-re2.so: not a file$' err
-run env LD_LIBRARY_PATH="$PWD/alone" timeout 20 alone/cpprof top -focus='ho.$' \
+mkdir path
+mv alone/libcpprof-re2.so path
+run env LD_LIBRARY_PATH="$PWD/path" timeout 20 alone/cpprof top -focus='ho.$' \
     hog.pb.gz
 check "nor by the loader" \
-    grep -q '^cpprof: re2: .*alone/libcpprof-re2.so: not a file$' err
-rm alone/libcpprof-re2.so
+    grep -q '^cpprof: re2: .*path/libcpprof-re2.so: not a file$' err
+cp "$(find "$tree" -name libcpprof-re2.so)" path/whole
+mv path/whole path/libcpprof-re2.so
+run env LD_LIBRARY_PATH="$PWD/path" alone/cpprof top -focus='ho.$' hog.pb.gz
+check "a library in its path is loaded" grep -q hog out
 echo nonsense >alone/libcpprof-re2.so
 run env -u LD_LIBRARY_PATH alone/cpprof top -focus='ho.$' hog.pb.gz
 check "one that is damaged is named" \
