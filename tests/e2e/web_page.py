@@ -493,6 +493,46 @@ def write_times(path):
             b"".join(chunk(6, text) for text in strings))
 
 
+def write_lines(folder):
+    """A source of long lines, and a profile of three of them."""
+    source = os.path.join(folder, "lines.c")
+    with open(source, "w", encoding="ascii") as file:
+        file.writelines("    line_%d(%s);\n" % (k, ", ".join(["argument"] * 20))
+                        for k in range(1, 9))
+    strings = [b"", b"cpu", b"nanoseconds", b"read", source.encode()]
+    with open(os.path.join(folder, "lines"), "wb") as file:
+        file.write(chunk(1, number(1, 1) + number(2, 2)) + b"".join(
+            chunk(2, number(1, k) + number(2, value)) + chunk(
+                4, number(1, k) + chunk(4, number(1, 1) + number(2, 2 + k)))
+            for k, value in ((1, 64000000), (2, 16000000), (3, 1000000))) +
+            chunk(5, number(1, 1) + number(2, 3) + number(4, 4)) +
+            b"".join(chunk(6, text) for text in strings))
+
+
+def test_source(b, folder):
+    write_lines(folder)
+    s = Server("lines", cwd=folder)
+    b.open(s.url + "source?sym=read")
+    ready(b)
+    heat = b.tell("[...document.querySelectorAll('.code .l')].filter(e => "
+                  "+e.dataset.heat).map(e => +e.style.background.match("
+                  "/[\\d.]+(?=\\))/)[0])")
+    tap.ok("a line is the warmer the more it has", len(heat) == 3 and
+           heat[0] > 1.5 * heat[1] > 2 * heat[2] > 0, heat)
+    b.ask("Emulation.setDeviceMetricsOverride", width=360, height=640,
+          deviceScaleFactor=2, mobile=True)
+    b.wait("innerWidth === 360", 5)
+    seen = b.tell("(() => { const c = document.querySelector('.code'), "
+                  "t = c.querySelector('.l').lastChild; return [c.scrollWidth - "
+                  "c.clientWidth, t.clientWidth / c.clientWidth]; })()")
+    tap.ok("360 pixels have room for its text, and none is cut off", seen[0] == 0
+           and seen[1] > 0.5, seen)
+    b.picture("web-source")
+    b.ask("Emulation.clearDeviceMetricsOverride")
+    calm(b, "source")
+    s.close()
+
+
 def test_timeline(b, s, folder):
     b.open(s.url + "timeline")
     ready(b)
@@ -761,6 +801,7 @@ def main():
             test_sandwich(b, s)
             test_top(b, s)
             test_others(b, s)
+            test_source(b, folder)
             test_narrow(b, s)
             test_touch(b, s)
             test_reader(b, s)

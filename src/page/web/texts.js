@@ -39,7 +39,8 @@ const UNITS = {ns: 1, us: 1e3, ms: 1e6, s: 1e9, mins: 6e10, hrs: 3.6e12, B: 1,
   kB: 1024, MB: 1048576, GB: 1073741824, TB: 1099511627776};
 function valueOf(text) {
   const m = text.match(/^(-?[\d.]+)([a-zA-Z]*)$/);
-  return m ? Math.abs(+m[1]) * (UNITS[m[2]] || 1) : 0;
+  // "." is nothing, but is no number.
+  return m && Math.abs(+m[1]) * (UNITS[m[2]] || 1) || 0;
 }
 
 // "flat cum text" of a line.
