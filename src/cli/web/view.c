@@ -44,6 +44,11 @@
 #define MOST_BYTES   ((size_t)512 << 20)
 #define PACK_BYTES   16384
 
+/* Tunable. A view that is asked for while the profile is being read waits for
+ * it so many milliseconds: then it is made at once, and not when the page has
+ * learnt that it can be. */
+#define READ_MS 1000
+
 /* A box is drawn if it is this many pixels wide; and so many boxes at most. */
 #define LEAST_PIXELS  0.5
 #define DEFAULT_WIDTH 1900
@@ -536,6 +541,30 @@ make(struct cpprof__web_call *call, struct work *work, const char *key)
     return status;
 }
 
+/* False: it is still being read, or will never be there. */
+static bool
+wait_until_read(const struct cpprof__web_call *call, unsigned *turn)
+{
+    struct cpprof__web *web = call->web;
+    bool is_ready, goes_on;
+    struct timespec until;
+    int ms;
+
+    for (ms = 0, goes_on = true; goes_on; ms += LOOK_MS) {
+        until = cpprof__timespec_of(cpprof__now_ns(CLOCK_REALTIME) +
+                                    LOOK_MS * 1000000);
+        pthread_mutex_lock(&web->lock);
+        if (ms && !web->profile && !web->has_failed)
+            pthread_cond_timedwait(&web->changed, &web->lock, &until);
+        is_ready = web->profile != NULL;
+        goes_on = !is_ready && !web->has_failed && ms < READ_MS;
+        *turn = web->turn;
+        pthread_mutex_unlock(&web->lock);
+        goes_on = goes_on && !is_unwanted(call);
+    }
+    return is_ready;
+}
+
 enum cpprof_status
 cpprof__web_view(struct cpprof__web_call *call, const char *name)
 {
@@ -545,13 +574,8 @@ cpprof__web_view(struct cpprof__web_call *call, const char *name)
     enum cpprof_status status;
     struct kept *k = NULL;
     unsigned turn;
-    bool is_ready;
 
-    pthread_mutex_lock(&call->web->lock);
-    is_ready = call->web->profile != NULL;
-    turn = call->web->turn;
-    pthread_mutex_unlock(&call->web->lock);
-    if (!is_ready)
+    if (!wait_until_read(call, &turn))
         return cpprof__web_say(call, 503, "the profile is still being read");
     if (!cpprof__web_query(call, &work.query, reason))
         status = cpprof__web_say(call, 400, reason);

@@ -600,7 +600,7 @@ $('copy').onclick = () => copy($('words').textContent);
 addEventListener('popstate', () => { readAddress(); render(); });
 
 // What every page needs, and what most people open first, which render() waits
-// for. A profile that is still being read has neither.
+// for. The server answers when the profile is read, if that does not take long.
 function askFirst() {
   if (state.view === 'flamegraph' && !param('p'))
     ask('boxes', chartAt({inv: param('inv')}), 'view').catch(() => {});
@@ -614,7 +614,7 @@ async function begin() {
   theme(saved || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' :
     'light'));
   readAddress();
-  askFirst();
+  const first = askFirst().catch(() => new Promise(() => {}));
   try {
     for (let pause = 10;; pause = Math.min(2 * pause, 40)) {
       state.start = await (await get('api/status', 'status')).json();
@@ -624,7 +624,7 @@ async function begin() {
       main.replaceChildren(note(shown(state.start.progress || 'reading ' +
         state.start.sources.join(', ')) + ' ...' + (state.start.seconds > 1 ?
         ' ' + state.start.seconds + ' s' : '')));
-      await new Promise(done => setTimeout(done, pause));
+      await Promise.race([first, new Promise(done => setTimeout(done, pause))]);
     }
     state.profile = await askFirst();
   } catch (e) {
