@@ -23,6 +23,10 @@ import sys
 
 FLAGS = ["-gline-tables-only", "-fdebug-info-for-profiling",
          "-funique-internal-linkage-names", "-w"]
+# What instrumentation gains at least, for a part of it to mean anything.
+LEAST_GAIN = 0.03
+# How cpprof record takes samples: set once it is known what works here.
+ENGINE = []
 build = os.path.realpath(sys.argv[1])
 cpprof = os.path.join(build, "cpprof")
 folder = os.path.realpath(os.environ.get("PGO_SOURCES",
@@ -339,14 +343,33 @@ def seconds(words, work):
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
+def engine():
+    """perf, which keeps a rate of 1 000 Hz where the kernel's clock does not;
+    else what `cpprof record` takes by itself."""
+    return ["-e", "perf"] if subprocess.run(
+        [cpprof, "record", "-e", "perf", "-o", os.path.join(folder, "try"),
+         "--", "true"], check=False, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0 \
+        else []
+
+
 def sample(program, work, plain, length, rate):
     """Record the training as often as makes so many seconds; build by it."""
     once = seconds([plain, *program["train"]], work)
     files = []
     for i in range(max(1, round(length / max(once, 0.01)))):
-        files.append(os.path.join(work, "%d.%d.pb.gz" % (rate, i)))
-        seconds([cpprof, "record", "-F", str(rate), "-o", files[-1], "--",
-                 plain, *program["train"]], work)
+        path = os.path.join(work, "%d.%d.pb.gz" % (rate, i))
+        done = subprocess.run(
+            [cpprof, "record", "-F", str(rate), *ENGINE, "-o", path, "--",
+             plain, *program["train"]], cwd=work, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE)
+        if os.path.exists(path):
+            files.append(path)
+        else:
+            print("%s: not recorded: status %d, %s" % (
+                path, done.returncode, done.stderr.decode(errors="replace")),
+                file=sys.stderr, flush=True)
     name = "%ds@%d" % (length, rate)
     sh(cpprof, "pgo", "-o", os.path.join(work, name + ".prof"), *files)
     for path in files:
@@ -382,14 +405,25 @@ def measure(program, work, builds):
 
 def print_table(program, times):
     """The fastest runs beside the medians: on a busy machine what is slower
-    than the fastest run is mostly the neighbours' doing."""
+    than the fastest run is mostly the neighbours' doing. Behind both: which part
+    of what instrumentation gains the samples gain; "-" where it gains nothing.
+    Gives the parts of the medians, {build: part}."""
     plain = next(iter(times.values()))
+    found, parts = {}, {}
     for row, took in times.items():
         ratios = sorted(a / b for a, b in zip(took, plain))
-        print("%-10s %-14s %6.3f   %.3f to %.3f   %6.3f" % (
-            program, row, statistics.median(ratios),
-            ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4],
-            min(took) / min(plain)), flush=True)
+        found[row] = (statistics.median(ratios), min(took) / min(plain))
+        share = ["-", "-"]
+        for i, ratio in enumerate(found[row]):
+            gain = 1 - found.get("instrumented", (1, 1))[i]
+            if gain >= LEAST_GAIN and " Hz" in row:
+                share[i] = "%.0f%%" % (100 * (1 - ratio) / gain)
+                if i == 0:
+                    parts[row] = (1 - ratio) / gain
+        print("%-10s %-14s %6.3f   %.3f to %.3f   %6.3f %8s %8s" % (
+            program, row, found[row][0], ratios[len(ratios) // 4],
+            ratios[-1 - len(ratios) // 4], found[row][1], *share), flush=True)
+    return parts
 
 
 def bench(name):
@@ -402,18 +436,25 @@ def bench(name):
     for length, rate in runs:
         builds["%d s, %d Hz" % (length, rate)] = sample(program, work, plain,
                                                         length, rate)
-    print_table(name, measure(program, work, builds))
+    return print_table(name, measure(program, work, builds))
 
 
 def main():
     os.makedirs(folder, exist_ok=True)
-    print("%-10s %-14s %6s   %-14s   %s" % ("", "", "median", "quartiles",
-                                            "fastest"))
+    ENGINE.extend(engine())
+    print("%-10s %-14s %6s   %-14s   %s %8s %8s" % (
+        "", "", "median", "quartiles", "fastest", "part", "fastest"),
+        flush=True)
+    parts = {}
     for name in sys.argv[2:] or PROGRAMS:
         try:
-            bench(name)
+            for row, part in bench(name).items():
+                parts.setdefault(row, []).append(part)
         except (OSError, IndexError) as error:
             print("%-10s left out: %s" % (name, error), flush=True)
+    for row, of_all in parts.items():
+        print("mean of %d   %-14s %3.0f%% of the instrumented gain" % (
+            len(of_all), row, 100 * statistics.mean(of_all)))
 
 
 if __name__ == "__main__":
