@@ -257,6 +257,45 @@ def drawing(words):
         shutil.rmtree(home, ignore_errors=True)
 
 
+class Trace:
+    """What Chromium's threads do between begin() and end()."""
+
+    def __init__(self, browser):
+        self.browser, self.events, self.is_over = browser, [], False
+        receive = browser.receive
+
+        def receive_all():
+            message = receive()
+            if message.get("method") == "Tracing.dataCollected":
+                self.events.extend(message["params"]["value"])
+            self.is_over |= message.get("method") == "Tracing.tracingComplete"
+            return message
+        browser.receive = receive_all
+
+    def ask(self, method, **params):
+        """Of the whole browser, not of a page."""
+        session, self.browser.session = self.browser.session, None
+        self.browser.ask(method, **params)
+        self.browser.session = session
+
+    def begin(self):
+        self.events, self.is_over = [], False
+        self.ask("Tracing.start", transferMode="ReportEvents", traceConfig={
+            "includedCategories": ["toplevel"]})
+
+    def end(self):
+        """The CPU time of the longest task of a page, in ms."""
+        self.ask("Tracing.end")
+        while not self.is_over:
+            self.browser.receive()
+        pages = {(e["pid"], e["tid"]) for e in self.events
+                 if e["name"] == "thread_name" and
+                 e["args"]["name"] == "CrRendererMain"}
+        return max((e.get("tdur", 0) for e in self.events
+                    if e["ph"] == "X" and (e["pid"], e["tid"]) in pages),
+                   default=0) / 1000
+
+
 # Steps of somebody who looks at a profile; each ends when the page is still.
 STEPS = [
     ("enlarge", "view.flame.canvas.focus(); press('ArrowDown', 'ArrowDown', "
@@ -284,7 +323,8 @@ const press = (...keys) => keys.forEach(key => document.activeElement
 
 
 def pauses(words):
-    """How long each step keeps the page from its next one."""
+    """How long each step keeps the page from its next one: by the clock, which
+    other work on the machine makes longer, and by its CPU time."""
     chromium = find_browser()
     if not chromium:
         return
@@ -300,19 +340,22 @@ def pauses(words):
         browser.open(server.url + "flamegraph")
         browser.wait(still)
         time.sleep(1)
+        trace = Trace(browser)
         for name, step in STEPS:
+            trace.begin()
             browser.tell("window.longest = 0; " + step + "; 0")
             time.sleep(0.1)
             browser.wait(still)
             time.sleep(0.5)
-            found.append((browser.tell("window.longest"), name))
+            ms = browser.tell("window.longest")
+            found.append("%s %s (%.0f)" % (name, "%.0f" % ms if ms else "< 50",
+                                           trace.end()))
     finally:
         server.close()
         browser.close()
         shutil.rmtree(home, ignore_errors=True)
-    print("  longest tasks of the page, ms: " + ", ".join(
-        "%s %s" % (name, "%.0f" % ms if ms else "< 50") for ms, name in found),
-        flush=True)
+    print("  longest tasks of the page, ms (of CPU time): " + ", ".join(found),
+          flush=True)
 
 
 def enlarged(words):
