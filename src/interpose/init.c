@@ -24,6 +24,11 @@ cpprof__init(void)
 {
 }
 
+#ifdef CPPROF__IS_STATIC               /* libcpprof-static.a */
+extern const char cpprof__links_names; /* linked.c */
+__attribute__((used)) static const char *const linked = &cpprof__links_names;
+#endif
+
 static bool is_used CPPROF__AT_START;
 
 static void

@@ -31,7 +31,7 @@ __attribute__((noreturn)) static void
 refuse(void)
 {
     static const char line[] = "cpprof: a program that is linked statically "
-                               "with libc cannot be profiled\n";
+                               "with libc needs libcpprof-static.a\n";
 
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
         _Exit(127);

@@ -4,6 +4,7 @@
 #
 #     install.sh CPPROF BUILD-FOLDER
 build=$(realpath "$2")
+source=$(realpath "$(dirname "$0")/../..")
 . "$(dirname "$0")/tap.sh"
 start "$1"
 
@@ -105,6 +106,10 @@ cat >CMakeLists.txt <<'EOF'
 cmake_minimum_required(VERSION 3.13)
 project(hog C)
 find_package(cpprof 0.1 REQUIRED)
+if(TARGET cpprof::static_program)
+  add_executable(whole hog.c)
+  target_link_libraries(whole -static cpprof::static_program)
+endif()
 add_executable(shared hog.c)
 target_link_libraries(shared cpprof::cpprof)
 add_executable(static hog.c)
@@ -144,6 +149,7 @@ if command -v cmake >/dev/null; then
         unset LD_LIBRARY_PATH
         profiles with-cmake/shared
         profiles with-cmake/static
+        ! test -f "$libdir/cpprof/static.link" || profiles with-cmake/whole
         run with-cmake/reader stacks.folded
         check "CMake: reads a profile" grep -q ' 7: ' out
         echo "$n_checks $n_failed" >counts
@@ -151,6 +157,31 @@ if command -v cmake >/dev/null; then
     read -r n_checks n_failed <counts
 else
     skip "CMake" "no cmake"
+fi
+
+# A program that is linked statically with libc has the library in it: the names
+# that are taken over, and what they are underneath. No name is found until its
+# profile is read.
+# shellcheck disable=SC2046
+if ! pkg-config --exists cpprof-static || ! test -f "$libdir/cpprof/static.link"
+then
+    skip "a static program" "no libcpprof-static.a is built here"
+else
+    run cc -static -g -Wl,--fatal-warnings "$source/examples/static_program.c" \
+        -o whole $(pkg-config --cflags --libs cpprof-static)
+    check "a static program links" test "$status" = 0
+    run readelf -lW whole
+    check "and asks for no loader" test -z "$(grep INTERP out)"
+    run env -i CPPROF=cpu,heap,block,out=%k.pb.gz ./whole
+    check "it runs, without a word" test "$status" = 0 -a ! -s err
+    run "$command" -collapsed cpu.pb.gz
+    check "it has complete stacks of its thread" \
+        grep -qE '^clone3;start_thread;work;burn_cpu' out
+    check "and no others" test -z "$(grep 'unwind failed' out)"
+    run "$command" top heap.pb.gz
+    check "it has its memory" grep -qE '1[0-9].*MB.*100% .* keep_memory' out
+    run "$command" -collapsed block.pb.gz
+    check "it has its waits" grep -qE '^_start;.*;main;pthread_join [0-9]' out
 fi
 
 # The command finds the library, the library its plug-ins and modules.

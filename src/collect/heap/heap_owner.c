@@ -6,6 +6,7 @@
  */
 #include "collect/heap/heap_owner.h"
 #include "collect/runtime/next.h"
+#include "collect/runtime/real.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -129,6 +130,8 @@ cpprof__heap_owner(char *name, size_t size)
     const struct link_map *module = NULL, *program = cpprof__own_module();
     uintptr_t first = (uintptr_t)cpprof__first_symbol("malloc", &module);
 
+    if (cpprof__linked) /* by the linker, to ours */
+        return NULL;
     while (program && program->l_prev)
         program = program->l_prev;
     if (program_has_its_own(program ? program->l_addr : 0))

@@ -82,6 +82,8 @@ cpprof_labels_scope_end(struct cpprof_labels_scope *scope)
 typedef uintptr_t
 get_cfa_fn(void *context);
 extern get_cfa_fn _Unwind_GetCFA __attribute__((weak));
+/* Not in a program that is linked statically, unless it has it anyway. */
+extern __typeof__(dlopen) dlopen __attribute__((weak));
 
 static get_cfa_fn *
 find_get_cfa(void)
@@ -94,7 +96,9 @@ find_get_cfa(void)
     found = (get_cfa_fn *)(uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
     /* pthread_exit() loads libgcc_s for itself, out of sight of RTLD_DEFAULT.
      */
-    libgcc = found ? NULL : dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    libgcc = found || !dlopen
+                 ? NULL
+                 : dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (libgcc) {
         found = (get_cfa_fn *)(uintptr_t)dlsym(libgcc, "_Unwind_GetCFA");
         dlclose(libgcc);

@@ -164,6 +164,9 @@ address_of(const struct link_map *m, const ElfW(Sym) * s)
     return (void *)at;
 }
 
+/* Missing in a program that is linked statically. */
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak));
+
 const struct link_map *
 cpprof__own_module(void)
 {

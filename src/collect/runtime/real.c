@@ -9,6 +9,7 @@
 
 #include "arch/place.h"
 #include "collect/runtime/next.h"
+#include "collect/signal/unwind/module.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -16,6 +17,9 @@
 #include <unistd.h>
 
 void *cpprof__next[CPPROF__N_NEXT] CPPROF__AT_START;
+
+/* linked.c has the other one. */
+__attribute__((weak)) void *const *cpprof__linked CPPROF__AT_START;
 
 /* Where malloc is in one of these, the next definition of a name is too, or is
  * not the allocator's. */
@@ -115,11 +119,27 @@ find(const char *names, unsigned first, struct cpprof__definition *found,
     }
 }
 
+/* glibc says of such a program's code alone where it is, and not where its
+ * frame table is. */
+static void
+take_linked(void)
+{
+    unsigned i;
+
+    cpprof__module_use_table(true);
+    for (i = 0; i < CPPROF__N_NEXT; i++)
+        store_release(&cpprof__next[i], cpprof__linked[i]);
+}
+
 void
 cpprof__names_find(void)
 {
     struct cpprof__definition found[CPPROF__N_NEXT];
 
+    if (cpprof__linked) {
+        take_linked();
+        return;
+    }
     find(CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), 0, found,
          CPPROF__N_NEXT);
     look_for_tsan();
@@ -131,6 +151,8 @@ cpprof__names_find_operators(void)
 #if CPPROF__HAS_ALLOCATOR
     struct cpprof__definition found[CPPROF__N_CXX_NAMES];
 
+    if (cpprof__linked)
+        return;
     find(CPPROF__CXX_NAMES(TEXT), CPPROF__FIRST_CXX_NAME, found,
          CPPROF__N_CXX_NAMES);
 #endif

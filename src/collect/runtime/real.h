@@ -154,6 +154,19 @@
     X(BENEATH, sem_trywait)                                                    \
     X(BENEATH, mtx_trylock)
 
+/* Of those that are taken over, what a program that is linked statically calls
+ * as it is (src/interpose/linked.c): what would bring the loader and the name
+ * service into it, what is not in every libc, and operators, which call malloc
+ * there. */
+#define CPPROF__NAMES_UNWRAPPED(X)                                             \
+    X(RELEASE, cfree)                                                          \
+    X(RELEASE, free_sized)                                                     \
+    X(RELEASE, free_aligned_sized)                                             \
+    X(UNLOAD, dlclose)                                                         \
+    X(PROCESS, initgroups)                                                     \
+    X(PROCESS, close_range)                                                    \
+    CPPROF__CXX_NAMES(X)
+
 enum cpprof__name {
 #define CPPROF__NUMBER(group, name) CPPROF__NAME_##name,
     CPPROF__NAMES(CPPROF__NUMBER) CPPROF__N_NAMES,
@@ -174,6 +187,9 @@ enum {
 #pragma GCC visibility push(hidden)
 /* The next definitions; NULL: not looked for, or nobody has one. */
 extern void *cpprof__next[CPPROF__N_NEXT];
+/* All of them as the linker has found them, in a program that is linked
+ * statically; NULL in all others. */
+extern void *const *cpprof__linked;
 #pragma GCC visibility pop
 
 /* Find the next definition of every name. Safety: AS, unless a module is being

@@ -16,7 +16,7 @@
 
 struct cpprof__module_table cpprof__module_table;
 
-static uint32_t table_wanted; /* set by tests only */
+static uint32_t table_wanted;
 
 static bool
 ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)

@@ -22,7 +22,8 @@ cpprof__module_find(uintptr_t pc, struct cpprof__cfi *cfi);
 bool
 cpprof__module_needs_table(void);
 
-/* For tests: as where there is no _dl_find_object. */
+/* As where there is no _dl_find_object: in a program that is linked statically,
+ * and for tests. */
 void
 cpprof__module_use_table(bool use);
 
