@@ -31,7 +31,7 @@ import normalise
 
 N_PROFILES = 200
 N_LEGACY = 60
-CASES_EACH = 8  # so that each of 120 flags meets 17 profiles
+CASES_EACH = 4  # so that each of 120 flags meets 9 profiles
 # Go's collector of garbage would take a fifth of the time of so short a run.
 ENVIRONMENT = dict(os.environ, TZ="UTC", LC_ALL="C", GOGC="off",
                    HOME="/nonexistent",

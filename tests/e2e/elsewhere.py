@@ -434,11 +434,11 @@ def debuginfod():
     # others run.
     status, out, err = run("record", "-one", "-F", "1000",
                            "-debuginfod=" + url, "-o", "r.pb.gz", "--", "sh",
-                           "-c", "for i in $(seq 300); do run/work 1; done",
+                           "-c", "for i in $(seq 130); do run/work 1; done",
                            **cache())
     text = raw("r.pb.gz")
     left = [line for line in text.splitlines() if "work+0x" in line]
-    TAP.ok("record -one: fetches for the sum of 300 processes",
+    TAP.ok("record -one: fetches for the sum of 130 processes",
            re.search(r"mix .*work\.c:\d+", text) and not left,
            "without a name: %s" % left[:20], err, text[-1200:], text[:1200])
     TAP.ok("record -one: asks once",

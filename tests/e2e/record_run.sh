@@ -14,14 +14,14 @@ samples()
 }
 
 # --- the command's own life -------------------------------------------------
-run "$cpprof" record -- "$victim" burn=500 return=7
+run "$cpprof" record -F 250 -- "$victim" burn=200 return=7
 check "exit status is passed on" same "$status" 7
 check "one line says what was written" \
     one_line err "cpprof: cpu\\.pb\\.gz: $line"
 check "samples are there" test "$(samples cpu.pb.gz)" -ge 10
 check "the sample files are gone" same "$(ls -A run)" ""
 for signal in 9 11 15; do
-    run "$cpprof" record -- "$victim" burn=300 kill=$signal
+    run "$cpprof" record -- "$victim" burn=100 kill=$signal
     check "signal $signal is passed on" same "$status" $((128 + signal))
 done
 
@@ -172,14 +172,14 @@ milliseconds()
         sed -nE 's/^.* ([0-9]+)(\.[0-9]+)?ms +[0-9.]+% +victim_burn$/\1/p'
 }
 for ending in return=0 kill=9; do
-    run "$cpprof" record -legacy -F 500 -o b.prof -- "$victim" burn=400 $ending
+    run "$cpprof" record -legacy -F 500 -o b.prof -- "$victim" burn=250 $ending
     check "-legacy, $ending: machine words" same \
         "$(od -A n -t u8 -N 40 b.prof | xargs)" "0 3 0 2000 0"
     check "-legacy, $ending: mappings behind them" \
         grep -aqE '^[0-9a-f]+-[0-9a-f]+ r-xp .*/victim$' b.prof
     ms=$(milliseconds "$cpprof" top -unit=ms b.prof)
     check "-legacy, $ending: what was used" \
-        test "${ms:-0}" -ge 300 -a "${ms:-0}" -le 600
+        test "${ms:-0}" -ge 180 -a "${ms:-0}" -le 400
     check "-legacy, $ending: the one caller of all is there" \
         grep -qE ' main$' <("$cpprof" top b.prof 2>/dev/null)
     if command -v go >/dev/null; then
@@ -191,7 +191,7 @@ for ending in return=0 kill=9; do
 done
 rm -f b.prof
 
-run "$cpprof" record -- "$victim" burn=500 fork=500 return=0
+run "$cpprof" record -F 250 -- "$victim" burn=100 fork=200 return=0
 check "a child has its file, with name and pid" \
     same "$(compgen -G 'cpu.victim.[0-9]*.pb.gz' | wc -l)" 1
 check "and its line" same "$(grep -cE "$line" err)" 2
@@ -199,30 +199,30 @@ check "its samples are in it" \
     test "$(samples "$(compgen -G 'cpu.victim.*.pb.gz')")" -ge 10
 
 rm -f ./*.gz
-run "$cpprof" record -o out.prof -- "$victim" burn=500 exec burn=500 return=0
+run "$cpprof" record -F 250 -o out.prof -- "$victim" burn=100 exec burn=200 return=0
 check "an earlier image has its file, with its number" \
     same "$(compgen -G 'out.victim.*.0.prof' | wc -l)" 1
 check "the last image is FILE" test "$(samples out.prof)" -ge 10
 
 run "$cpprof" record -o many -- sh -c \
-    "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do \"$victim\" burn=200 & done; wait"
+    "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do \"$victim\" burn=100 & done; wait"
 check "twelve children have their files" \
     same "$(compgen -G 'many.victim.*' | wc -l)" 12
 check "but not a line each" test "$(wc -l <err)" -le 12
 check "the rest is told in one" grep -qE '[0-9]+ more files' err
 
 rm -f many*
-run "$cpprof" record -o /dev/null -- "$victim" burn=400 fork=400 return=2
+run "$cpprof" record -o /dev/null -- "$victim" burn=100 fork=100 return=2
 check "FILE may be a device" same "$status" 2
 check "which is not replaced" test -c /dev/null
 check "and nothing is written beside it" none '/dev/null.*'
 check "which is said" grep -q 'is no file: 1 other process was not' err
 
-run "$cpprof" record -o /dev/full -- "$victim" burn=400 return=0
+run "$cpprof" record -o /dev/full -- "$victim" burn=100 return=0
 check "a failed write is the status" same "$status" 1
 check "and the line" one_line err \
     'cpprof: /dev/full: write: No space left on device'
-run "$cpprof" record -o /dev/full -- "$victim" burn=400 return=6
+run "$cpprof" record -o /dev/full -- "$victim" burn=100 return=6
 check "unless the command failed itself" same "$status" 6
 
 echo old >cpu.pb.gz
@@ -307,14 +307,14 @@ check "and the next recorder removes it" same "$(ls -A run)" ""
 # LD_PRELOAD would take apart.
 mkdir -p "a b/bin"
 cp "$cpprof" "a b/bin/"
-run "a b/bin/cpprof" record -- "$victim" burn=400 return=3
+run "a b/bin/cpprof" record -- "$victim" burn=100 return=3
 check "without its library: status 2" same "$status" 2
 check "and one line" one_line err 'cpprof: record: libcpprof\.so is neither .*'
 build=$(dirname "$cpprof")
 lib="a b/bin/$(sed 's/.* in //' err)"
 mkdir -p "$lib"
 cp "$build/libcpprof.so" "$lib/$(readlink "$build/libcpprof.so")"
-run "a b/bin/cpprof" record -- "$victim" burn=400 return=3
+run "a b/bin/cpprof" record -F 250 -- "$victim" burn=200 return=3
 check "with it, in a folder with a space" same "$status" 3
 check "and it samples" test "$(samples cpu.pb.gz)" -ge 10
 check "nothing is left of all this" same "$(ls -A run)" ""

@@ -94,7 +94,7 @@ def split(mode, hz):
 def cpu_naps(n_beside):
     """A moment of CPU time is none of a sleep; which takes 2 in a hundred."""
     with Beside(n_beside):
-        for rounds in 200, 400, 800, 1600:
+        for rounds in 100, 200, 400, 800, 1600:
             script("cpu_naps.lua", naps_folder, "naps.pb.gz", rounds)
             p = Profile(work + "/naps.pb.gz")
             problems = at_least("share of who computes",

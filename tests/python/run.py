@@ -75,7 +75,7 @@ def split(mode, hz):
 def naps(n_beside):
     """A moment of CPU time is none of a sleep; which takes 2 in a hundred."""
     with Beside(n_beside):
-        for rounds in 200, 400, 800, 1600:
+        for rounds in 100, 200, 400, 800, 1600:
             cpu = float(script("naps.py", "naps.pb.gz", rounds))
             p = Profile(work + "/naps.pb.gz")
             problems = at_least("share of who computes",
