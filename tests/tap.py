@@ -1,5 +1,8 @@
 """TAP, as test scripts print it."""
+import atexit
+import os
 import re
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -60,6 +63,19 @@ class Tap:
         """The plan; true where a test failed."""
         print("1..%d" % self.n, flush=True)
         return self.failed != 0
+
+
+def scratch_folder(prefix):
+    """A folder of its own for a script, which goes when the script ends."""
+    folder = tempfile.mkdtemp(prefix=prefix)
+    owner = os.getpid()
+
+    def remove():
+        if os.getpid() == owner:  # and no child that was forked
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 def most_ticks(cpprof):

@@ -13,7 +13,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[1:1] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "http"),
@@ -21,11 +20,11 @@ sys.path[1:1] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "http"),
 import generate  # noqa: E402
 import proto  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap import scratch_folder, Tap  # noqa: E402
 
 CPPROF = os.path.abspath(sys.argv[1])
 FIXTURE = os.path.join(HERE, "..", "fixtures", "go.allocs.pb.gz")
-FOLDER = tempfile.mkdtemp(prefix="cpprof-ndjson-")
+FOLDER = scratch_folder("cpprof-ndjson-")
 TAP = Tap()
 
 

@@ -12,7 +12,6 @@ import os
 import struct
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[1:1] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "http"),
@@ -21,11 +20,11 @@ import generate  # noqa: E402
 import proto  # noqa: E402
 from otlp import Profiles  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap import scratch_folder, Tap  # noqa: E402
 
 CPPROF = os.path.abspath(sys.argv[1])
 FIXTURES = os.path.join(HERE, "..", "fixtures")
-FOLDER = tempfile.mkdtemp(prefix="cpprof-otlp-")
+FOLDER = scratch_folder("cpprof-otlp-")
 TAP = Tap()
 
 

@@ -13,7 +13,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -23,14 +22,14 @@ import proto  # noqa: E402
 from otlp import Profiles  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
 from push_server import Server, closed_port, pushed  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap import scratch_folder, Tap  # noqa: E402
 
 CPPROF = os.path.abspath(sys.argv[1])
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 CPU = os.path.join(FIXTURES, "go.cpu.pb.gz")
 HEAP = os.path.join(FIXTURES, "go.heap.pb.gz")
 MUTEX = os.path.join(FIXTURES, "go.mutex.pb.gz")
-FOLDER = tempfile.mkdtemp(prefix="cpprof-push-")
+FOLDER = scratch_folder("cpprof-push-")
 TAP = Tap()
 
 

@@ -11,13 +11,13 @@ import time
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
-from tap import Tap  # noqa: E402
+from tap import scratch_folder, Tap  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv[1])
 SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
 HAS_HOOKS = SANITIZER != "thread"
 SLOW = 1 if SANITIZER == "none" else 4
-FOLDER = tempfile.mkdtemp(prefix="cpprof-http-")
+FOLDER = scratch_folder("cpprof-http-")
 CRLF = b"\r\n"
 TAP = Tap()
 

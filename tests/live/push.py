@@ -34,12 +34,12 @@ from push_server import (Profile, Pushed, Server, closed_port, decode, pushed,
     seconds_of)  # noqa: E402
 from otlp import Profiles  # noqa: E402
 from protobuf import chunk  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap import scratch_folder, Tap  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv[1])
 SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
 HAS_HOOKS = SANITIZER != "thread"
-FOLDER = tempfile.mkdtemp(prefix="cpprof-push-")
+FOLDER = scratch_folder("cpprof-push-")
 PUSH = "/push.v1.PusherService/Push"
 KINDS = {"process_cpu", "memory", "block", "mutex", "goroutine"}
 TYPES = {

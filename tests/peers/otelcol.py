@@ -13,17 +13,16 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[1:1] = [os.path.join(HERE, "..")]
 from protobuf import chunk, varint  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap import scratch_folder, Tap  # noqa: E402
 
 CPPROF, LIBRARY, COLLECTOR = map(os.path.abspath, sys.argv[1:4])
 FIXTURES = os.path.join(HERE, "..", "fixtures")
-FOLDER = tempfile.mkdtemp(prefix="cpprof-otelcol-")
+FOLDER = scratch_folder("cpprof-otelcol-")
 GOT = os.path.join(FOLDER, "got")
 TAP = Tap()
 

@@ -12,16 +12,15 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[1:1] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "http")]
 import proto  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap import scratch_folder, Tap  # noqa: E402
 
 CPPROF = os.path.abspath(sys.argv[1])
 PROFILES = [os.path.abspath(path) for path in sys.argv[2:]]
-FOLDER = tempfile.mkdtemp(prefix="cpprof-sql-")
+FOLDER = scratch_folder("cpprof-sql-")
 TAP = Tap()
 
 
