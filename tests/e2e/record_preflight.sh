@@ -111,10 +111,14 @@ for how in "musl-gcc" "cc -static"; do
         skip "$how: a program that the command starts" "cannot be made"
         continue
     fi
-    run "$cpprof" record -- sh -c './hog; exit $?'
+    run "$cpprof" record -one -o one.pb.gz -- \
+        sh -c "'$victim' burn=60; ./hog; exit \$?"
     check "$how: what the command starts ends as alone" same "$status" 3
     check "$how: its time is said to be missing" grep -qE \
         '^cpprof: 0\.[4-9] of [0-9.]+ s of CPU time are in no profile: ' err
+    run "$cpprof" top -unit=ms one.pb.gz
+    check "$how: -one: its time is a line of the profile" grep -qE \
+        '^ +[4-6][0-9]{2}(\.[0-9]+)?ms .* \[processes without a profile\]$' out
     rm -f ./*.gz
 done
 

@@ -137,6 +137,70 @@ fetch_names(struct pprof_profile *profile,
                : status;
 }
 
+/* ---- what no process of the sum has ---- */
+
+/* So much, and such a part, is not the sampling's own error. */
+#define MISSING_MIN_NS 100000000
+#define MISSING_PART   20
+
+static int64_t
+total(const struct pprof_profile *profile, size_t column)
+{
+    struct pprof_sample sample = {.size = sizeof sample};
+    size_t n = pprof_sample_count(profile), i;
+    int64_t sum = 0;
+
+    for (i = 0; i < n; i++) {
+        pprof_get_sample(profile, i, &sample);
+        sum += sample.values[column];
+    }
+    return sum;
+}
+
+static enum cpprof_status
+add_frame(struct pprof_profile *profile, uint32_t *location,
+          struct cpprof_error *error)
+{
+    const struct pprof_new_function function = {
+        .size = sizeof function, .name = "[processes without a profile]"};
+    struct pprof_line line = {0};
+    const struct pprof_new_location at = {
+        .size = sizeof at, .mapping = PPROF_NONE, .lines = &line, .n_lines = 1};
+    enum cpprof_status status =
+        pprof_add_function(profile, &function, &line.function, error);
+
+    return status == CPPROF_OK
+               ? pprof_add_location(profile, &at, location, error)
+               : status;
+}
+
+/* CPU time that the kernel knows of, and no profile: that of processes that
+ * were too short, or did not load the library. */
+static enum cpprof_status
+add_missing(struct pprof_profile *profile, int64_t used_ns,
+            struct cpprof_error *error)
+{
+    struct pprof_info info = {.size = sizeof info};
+    int64_t values[2] = {0, used_ns};
+    uint32_t location;
+    enum cpprof_status status;
+    const struct pprof_new_sample sample = {.size = sizeof sample,
+                                            .locations = &location,
+                                            .n_locations = 1,
+                                            .values = values};
+
+    pprof_get_info(profile, &info);
+    if (pprof_sample_type_count(profile) != 2 || info.period <= 0)
+        return CPPROF_OK;
+    values[1] -= total(profile, 1);
+    values[0] = values[1] / info.period;
+    if (values[1] < MISSING_MIN_NS || values[1] < used_ns / MISSING_PART)
+        return CPPROF_OK;
+    status = add_frame(profile, &location, error);
+    return status == CPPROF_OK ? pprof_add_sample(profile, &sample, NULL, error)
+                               : status;
+}
+
 enum cpprof_status
 cpprof__record_sum_write(struct cpprof__record_sum *sum,
                          const struct cpprof__record_options *options,
@@ -149,6 +213,8 @@ cpprof__record_sum_write(struct cpprof__record_sum *sum,
 
     if (status == CPPROF_OK)
         status = fetch_names(profile, options, error);
+    if (status == CPPROF_OK && sum->used_ns)
+        status = add_missing(profile, sum->used_ns, error);
     if (status == CPPROF_OK) {
         pprof_set_time(profile, sum->start_ns, sum->end_ns - sum->start_ns);
         status = pprof_add_comment(profile, comment, error);

@@ -393,6 +393,8 @@ write_one(struct output *out, size_t main_image,
 
     if (status == CPPROF_OK && !sum.merger)
         return false;
+    if (out->kind == CPPROF__RECORD_CPU)
+        sum.used_ns = out->options->used_ns;
     snprintf(text, sizeof text,
              "cpprof: %" PRIu64 " sample%s of %zu process%s, %" PRIu64 " lost",
              sum.n_samples, plural(sum.n_samples), sum.n_processes,

@@ -384,21 +384,29 @@ take_ended(void *ctx)
 #define MISSING_SHARE 2 /* the half */
 #define MISSING_MIN_S 0.2
 
-/* The kernel knows how long all processes ran that have ended and were waited
- * for, and those that did not load the library have no file. */
+/* Of all processes that have ended and were waited for. */
+static int64_t
+used_by_children_ns(void)
+{
+    struct rusage u;
+
+    if (getrusage(RUSAGE_CHILDREN, &u))
+        return 0;
+    return (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
+           (int64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+/* Those that did not load the library have no file. */
 static void
 tell_missing(const struct cpprof__record_options *options)
 {
     unsigned rate_hz = options->rate_hz ? options->rate_hz : RATE_DEFAULT_HZ;
-    double sampled_s = (double)options->n_ticks / rate_hz, used_s, missing_s;
-    struct rusage u;
+    double sampled_s = (double)options->n_ticks / rate_hz;
+    double used_s = (double)options->used_ns * 1e-9;
+    double missing_s = used_s - sampled_s;
 
-    if (!(options->kinds & CPPROF__RECORD_CPU) ||
-        getrusage(RUSAGE_CHILDREN, &u))
+    if (!(options->kinds & CPPROF__RECORD_CPU))
         return;
-    used_s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-             (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-    missing_s = used_s - sampled_s;
     if (missing_s >= MISSING_MIN_S && missing_s * MISSING_SHARE > used_s)
         cpprof__cli_warn("%.1f of %.1f s of CPU time are in no profile: "
                          "programs that do not load libcpprof.so (static, for "
@@ -438,8 +446,10 @@ run(struct cpprof__record_options *options)
     result.is_started = !result.exit_status;
     if (result.is_started) {
         ended = cpprof__record_child_wait(&child, options->duration_s, chore);
-        if (ended)
+        if (ended) {
             cpprof__record_child_ended(&folder);
+            options->used_ns = used_by_children_ns();
+        }
         result.is_written =
             cpprof__record_write(options, &folder, child.pid, &parts);
         if (ended && result.is_written)

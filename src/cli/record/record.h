@@ -65,6 +65,9 @@ struct cpprof__record_options {
     double every_s;   /* so far apart */
     bool is_searched; /* result: memory was, so what is told is lost */
     uint64_t n_lost;  /* result: samples that are missing */
+    /* CPU time of the command and of all that it waited for, after its end;
+     * else 0. */
+    int64_t used_ns;
     uint64_t n_ticks; /* result: of CPU time, of all processes, lost ones too */
 };
 
@@ -270,6 +273,8 @@ struct cpprof__record_sum {
     size_t n_processes;
     uint64_t n_samples;
     uint64_t n_lost;
+    int64_t
+        used_ns; /* CPU time of all processes as the kernel knows it, or 0 */
 };
 
 /* A writer that appends to the buffer, which stays the caller's. */
