@@ -108,22 +108,22 @@ find_in_loaders_path(const char *name, struct cpprof_error *why)
 {
     char path[PATH_MAX + NAME_MAX + 2];
     void *handle = dlopen(NULL, RTLD_NOW), *plug_in = NULL;
-    Dl_serinfo size, *folders = NULL;
+    Dl_serinfo size, *list = NULL;
     unsigned i;
 
     if (handle && dlinfo(handle, RTLD_DI_SERINFOSIZE, &size) == 0)
-        folders = malloc(size.dls_size);
-    if (folders) {
-        folders->dls_size = size.dls_size;
-        folders->dls_cnt = size.dls_cnt;
+        list = malloc(size.dls_size);
+    if (list) {
+        list->dls_size = size.dls_size;
+        list->dls_cnt = size.dls_cnt;
     }
-    if (folders && dlinfo(handle, RTLD_DI_SERINFO, folders) == 0)
-        for (i = 0; i < folders->dls_cnt && !plug_in; i++) {
-            snprintf(path, sizeof path, "%s/%s",
-                     folders->dls_serpath[i].dls_name, name);
+    if (list && dlinfo(handle, RTLD_DI_SERINFO, list) == 0)
+        for (i = 0; i < list->dls_cnt && !plug_in; i++) {
+            snprintf(path, sizeof path, "%s/%s", list->dls_serpath[i].dls_name,
+                     name);
             plug_in = load_file(path, why);
         }
-    free(folders);
+    free(list);
     if (handle)
         dlclose(handle);
     return plug_in;

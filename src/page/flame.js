@@ -103,10 +103,16 @@ class Boxes {
     for (; i > 0; i = this.up[i]) names.push(this.name(i));
     return names.reverse();
   }
-  sum(i) {
+  sum(i) { return this.way(i).slice(0, 16); }
+  // The same with what leads the server there.
+  way(i) {
     const s = NO_SUM.slice();
-    for (const name of this.path(i)) addSum(s, ...sumOf(name));
-    return i > 0 ? hex(s) : '';
+    let steps = '';
+    for (const name of this.path(i)) {
+      addSum(s, ...sumOf(name));
+      steps += (s[0] & 255).toString(16).padStart(2, '0');
+    }
+    return i > 0 ? hex(s) + '-' + steps : '';
   }
   find(sum) {
     if (!sum) return 0;

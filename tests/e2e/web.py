@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
 from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
-from web_server import Server, cpprof  # noqa: E402
+from web_server import address, cpprof, Server, way  # noqa: E402
 
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 PAGES = os.path.join(HERE, "..", "..", "src", "page")
@@ -380,21 +380,6 @@ def boxes(data):
     return found
 
 
-def address(path):
-    """A box, as boxes.h tells."""
-    def add(s, a, b):
-        x = (s[0] ^ a) * 16777619 & 0xffffffff
-        y = (s[1] ^ b) * 0x5bd1e995 & 0xffffffff
-        return x, y ^ y >> 15
-    whole = (2166136261, 0x9747b28c)
-    for name in path:
-        own = (2166136261, 0x9747b28c)
-        for c in name:
-            own = add(own, ord(c), ord(c))
-        whole = add(whole, *own)
-    return "%08x%08x" % whole
-
-
 def test_boxes(s):
     tree = boxes(s.data("boxes"))
     value = {path: v for path, v, _ in tree}
@@ -427,8 +412,12 @@ def test_boxes(s):
         "boxes?w=25&z=" + address(("main", "eval", "call"))))]
     tap.ok("but it is when its caller is enlarged",
            ("main", "eval", "call", "rare") in near, near)
-    tap.same("a box that is not there", s.data("boxes?z=%016x" % 1)["zoom"], -1)
-    tap.same("or is none", s.get("/ui/api/boxes?z=1")[0], 400)
+    tap.same("and so it does by the way there", s.data("boxes?z=" + way(path)),
+             deep)
+    tap.same("a box that is not there", [s.data("boxes?z=" + z)["zoom"] for z in (
+        "%016x" % 1, "%016x-11" % 1, way(path)[:-2])], [-1] * 3)
+    tap.same("or is none", [s.get("/ui/api/boxes?z=" + z)[0] for z in (
+        "1", "%016x-1" % 1, "%016x-zz" % 1)], [400] * 3)
 
 
 def test_other_ways(s):

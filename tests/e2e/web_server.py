@@ -64,3 +64,23 @@ class Server:
         self.rest = self.process.stderr.read()
         self.process.stderr.close()
         return status
+
+
+def way(path):
+    """A box and what leads to it, as boxes.h tells."""
+    def add(s, a, b):
+        x = (s[0] ^ a) * 16777619 & 0xffffffff
+        y = (s[1] ^ b) * 0x5bd1e995 & 0xffffffff
+        return x, y ^ y >> 15
+    whole, steps = (2166136261, 0x9747b28c), "-"
+    for name in path:
+        own = (2166136261, 0x9747b28c)
+        for c in name:
+            own = add(own, ord(c), ord(c))
+        whole = add(whole, *own)
+        steps += "%02x" % (whole[0] & 255)
+    return "%08x%08x" % whole + steps
+
+
+def address(path):
+    return way(path)[:16]

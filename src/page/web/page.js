@@ -180,7 +180,8 @@ async function enlarge(mine, flame, all, more, z, slot) {
   flame.show(boxes, Math.max(i, least));
   if (!z || (i >= 0 && !boxes.hidesBelow(i))) return true;
   main.dataset.state = 'loading';
-  const deeper = await ask('boxes', {...more, z}, slot);
+  const deeper = await ask('boxes', {...more, z: i < 0 ? z : boxes.way(i)},
+    slot);
   if (mine !== round) return false;
   const better = boxesOf(deeper), at = deeper.zoom < 0 ? -1 : better.find(z);
   if (at >= 0) flame.show(better, at);
@@ -285,7 +286,7 @@ async function showTree(mine) {
   const data = await ask('boxes', {w: 4000}, 'view');
   if (mine !== round) return;
   const made = new Tree(new Boxes(data, param('so'), ''), {...onName, deeper:
-    z => ask('boxes', {w: 4000, z}, 'deeper')});
+    way => ask('boxes', {w: 4000, z: way}, 'deeper')});
   put(made.element, made);
   made.table.focus({preventScroll: true});
 }

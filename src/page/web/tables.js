@@ -307,7 +307,7 @@ class Tree {
     tr.querySelector('.twist').textContent = '\u25be';
     if (more && b.hidden(i) && i) {
       const sum = b.sum(i);
-      const data = await this.on.deeper(sum).catch(() => null);
+      const data = await this.on.deeper(b.way(i)).catch(() => null);
       const deeper = data && data.zoom >= 0 && new Boxes(data, param('so'), '');
       if (tr.getAttribute('aria-expanded') !== 'true' || !tr.isConnected) return;
       if (deeper) { b = deeper; i = deeper.find(sum); }

@@ -5,7 +5,8 @@
  *
  * A box that is enlarged is looked for in the samples, one after the other,
  * until a stack begins with its path. A large box, which is what people click
- * on, is found in one of the first of them.
+ * on, is found in one of the first of them. For a small one most stacks are
+ * left after a few calls, if the way to it is known.
  */
 #include "report/flame/boxes.h"
 
@@ -124,10 +125,16 @@ sums_of_names(struct drawing *d)
     return sums;
 }
 
+/* What is looked for. */
+struct wanted {
+    struct sums path;
+    const struct sums *names;     /* by node */
+    CPPROF__ARRAY(uint8_t) steps; /* the last byte of sum a, box by box */
+};
+
 /* Does the stack of a sample begin with the path? Then `way` is it. */
 static bool
-leads_there(struct drawing *d, size_t sample, const struct sums *names,
-            struct sums wanted)
+leads_there(struct drawing *d, size_t sample, const struct wanted *wanted)
 {
     enum cpprof__stack_order order = d->r->view->order;
     struct cpprof__stack_rest rest;
@@ -143,34 +150,57 @@ leads_there(struct drawing *d, size_t sample, const struct sums *names,
                                    folds ? node : CPPROF__NO_NODE, &node,
                                    &is_inline) &&
            CPPROF__ARRAY_ROOM(&d->way, 1)) {
+        path = add(path, wanted->names[node].a, wanted->names[node].b);
+        if (wanted->steps.n && (d->way.n >= wanted->steps.n ||
+                                wanted->steps.at[d->way.n] != (uint8_t)path.a))
+            return false;
         d->way.at[d->way.n++] = node;
-        path = add(path, names[node].a, names[node].b);
-        if (path.a == wanted.a && path.b == wanted.b)
+        if (path.a == wanted->path.a && path.b == wanted->path.b)
             return true;
     }
     return false;
 }
 
+/* "SUMS" or "SUMS-STEPS", all of them in hexadecimal digits. */
+static bool
+parse_zoom(const char *text, struct wanted *wanted)
+{
+    unsigned step;
+    int n = 0;
+
+    if (strspn(text, "0123456789abcdefABCDEF") != 16 ||
+        sscanf(text, "%8" SCNx32 "%8" SCNx32 "%n", &wanted->path.a,
+               &wanted->path.b, &n) != 2)
+        return false;
+    text += n;
+    if (*text == '-')
+        for (text++; sscanf(text, "%2x%n", &step, &n) == 1 && n == 2; text += 2)
+            if (CPPROF__ARRAY_ROOM(&wanted->steps, 1))
+                wanted->steps.at[wanted->steps.n++] = (uint8_t)step;
+    return !*text;
+}
+
 static enum cpprof_status
 find_zoomed(struct drawing *d)
 {
-    struct sums wanted, *names;
+    struct sums *names = sums_of_names(d);
+    struct wanted wanted = {.names = names};
+    enum cpprof_status status = CPPROF_OK;
     size_t i;
 
-    if (strlen(d->r->view->zoom) != 16 ||
-        sscanf(d->r->view->zoom, "%8" SCNx32 "%8" SCNx32, &wanted.a,
-               &wanted.b) != 2)
-        return cpprof__fail(d->r->error, CPPROF_BAD_DATA, 0,
-                            "the zoom is not 16 hexadecimal digits");
-    names = sums_of_names(d);
     if (!names)
-        return cpprof__fail_nomem(d->r->error);
-    for (i = 0; i < d->g.p->samples.n && !d->is_found; i++)
-        d->is_found = leads_there(d, i, names, wanted);
+        status = cpprof__fail_nomem(d->r->error);
+    else if (!parse_zoom(d->r->view->zoom, &wanted))
+        status = cpprof__fail(d->r->error, CPPROF_BAD_DATA, 0,
+                              "the zoom is not 16 hexadecimal digits");
+    for (i = 0; status == CPPROF_OK && i < d->g.p->samples.n && !d->is_found;
+         i++)
+        d->is_found = leads_there(d, i, &wanted);
     if (!d->is_found)
         d->way.n = 0;
+    CPPROF__ARRAY_FREE(&wanted.steps);
     free(names);
-    return CPPROF_OK;
+    return status;
 }
 
 /* ------------------------------------------------------------- boxes ---- */

@@ -9,6 +9,10 @@
  * b (b ^ c) * 0x5bd1e995, then b ^ b >> 15. Of the path they are made in the
  * same way, with a name's sums in place of c. So the same box has the same
  * digits under other filters and in another profile.
+ *
+ * Behind them there may be a dash and two more digits for each box on the way,
+ * the last byte of its a. They say no more, but a stack that leads elsewhere is
+ * left where it does so, and not read to its end.
  */
 #ifndef REPORT_BOXES_H
 #define REPORT_BOXES_H
