@@ -359,7 +359,8 @@ def pauses(words):
 
 
 def enlarged(words):
-    """The parameter of the box that is twelve calls deep on the heaviest way."""
+    """The parameter of the box that is twelve calls deep on the heaviest way, or
+    where that ends before."""
     def add(s, a, b):
         x = (s[0] ^ a) * 16777619 & 0xffffffff
         y = (s[1] ^ b) * 0x5bd1e995 & 0xffffffff
@@ -368,12 +369,16 @@ def enlarged(words):
     data = json.loads(server.get("api/boxes?w=1900"))
     server.close()
     start = whole = (2166136261, 0x9747b28c)
+    steps = ""
     for k in range(1, 13):
+        if not data["boxes"][7 * (k - 1) + 2]:
+            break
         name = start
         for c in data["names"][data["boxes"][7 * k]]:
             name = add(name, ord(c), ord(c))
         whole = add(whole, *name)
-    return "&z=%08x%08x" % whole
+        steps += "%02x" % (whole[0] & 255)
+    return "&z=%08x%08x-%s" % (*whole, steps)
 
 
 def row(label, words, page, rest, rounds, is_there):
@@ -394,8 +399,13 @@ def row(label, words, page, rest, rounds, is_there):
 def main():
     build, maker = sys.argv[1:3]
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
-    paths = make_profiles(maker, os.path.join(build, "bench-data"), {
+    folder = os.path.join(build, "bench-data")
+    paths = make_profiles(maker, folder, {
         name: ["--preset", name] for name in ("small", "medium", "large")})
+    # Of the same program, and as large, for comparisons.
+    bases = make_profiles(maker, folder, {
+        name + "-base": ["--preset", name, "--sample-seed", "2"]
+        for name in paths})
     print("%-20s" % "" + " ".join("%8s" % word for word in (
         "MB sent", "CPU s", "peak MB", "listens", "picture", "empty",
         "its CPU", "empty", "top", "filter", "enlarge", "again")))
@@ -413,7 +423,7 @@ def main():
         if name != "large":
             drawing(ours)
         pauses(ours)
-        pauses(ours[:-1] + ["-diff_base=" + path, path])
+        pauses(ours[:-1] + ["-diff_base=" + bases[name + "-base"], path])
         if os.environ.get("SPEEDSCOPE") and name != "large":
             seconds = speedscope(os.environ["SPEEDSCOPE"], path)
             print("%-20s %8s %8s %8s %8s" % ("speedscope " + name, "", "", "",
