@@ -60,8 +60,9 @@ function codeLine(number, code, folded, most) {
     (0.05 + 0.4 * Math.min(heat, 1)).toFixed(3) + ')';
   e.dataset.heat = valueOf(cum);
   if (!folded) return [e];
+  // Without the column that lines have for their number.
   const asm = make('pre', {className: 'asm', hidden: true},
-    shown2(folded.textContent).replace(/\n$/, ''));
+    shown2(folded.textContent.replace(/^ {11}/gm, '')).replace(/\n$/, ''));
   e.tabIndex = 0;
   e.setAttribute('role', 'button');
   e.setAttribute('aria-expanded', 'false');
