@@ -67,6 +67,9 @@ PROGRAMS = {
         "gcc -O2 -fomit-frame-pointer -Wl,-z,now",
     "clang -O2": "clang-14 -O2",
     "gcc -O2 -static": "gcc -O2 -static",
+    "gcc -O2 -static, libcpprof-static.a":
+        "gcc -O2 -static {0}/libcpprof-static.a -ldeflate -Wl,@{0}/static.link"
+        .format(os.path.join(TOP, "build")),
     "musl-gcc -O2": "musl-gcc -O2",
     "musl-gcc -O2 -static": "musl-gcc -O2 -static",
     "g++ -O2": "g++ -O2 -x c++",

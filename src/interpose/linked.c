@@ -10,6 +10,8 @@
  */
 #include "collect/runtime/real.h"
 
+#include <elf.h>
+
 #define REAL(group, name)    extern char real_##name[] __asm__("__real_" #name);
 #define BENEATH(group, name) extern char real_##name[] __asm__(#name);
 CPPROF__NAMES(REAL)
@@ -29,3 +31,10 @@ void *const *cpprof__linked = addresses;
 /* init.c refers to it, which takes this file along. */
 extern const char cpprof__links_names;
 const char cpprof__links_names = 0;
+
+/* By this `cpprof record` knows the program (cli/record/preflight.c): a note,
+ * which stays in one that is stripped. */
+__attribute__((section(".note.cpprof"), used, aligned(4))) static const struct {
+    Elf64_Nhdr head;
+    char name[8];
+} note = {{sizeof "cpprof", 0, 1}, "cpprof"};

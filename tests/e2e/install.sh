@@ -182,6 +182,9 @@ else
     check "it has its memory" grep -qE '1[0-9].*MB.*100% .* keep_memory' out
     run "$command" -collapsed block.pb.gz
     check "it has its waits" grep -qE '^_start;.*;main;pthread_join [0-9]' out
+    strip whole -o bare
+    run "$command" record -o bare.pb.gz -- ./bare
+    check "it is recorded, stripped too" test "$status" = 0 -a -s bare.pb.gz
 fi
 
 # The command finds the library, the library its plug-ins and modules.

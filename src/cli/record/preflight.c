@@ -313,6 +313,34 @@ check_sanitizers(const char *command, int fd, const Elf64_Ehdr *e)
     return 0;
 }
 
+/* Has a static program the library in it? Then it has its note
+ * (interpose/linked.c). */
+static bool
+has_library(int fd, const Elf64_Ehdr *e)
+{
+    static const struct {
+        Elf64_Nhdr head;
+        char name[8];
+    } note = {{sizeof "cpprof", 0, 1}, "cpprof"};
+    char notes[1024];
+    Elf64_Phdr p;
+    ssize_t n;
+    unsigned i;
+
+    for (i = 0; e->e_phentsize == sizeof p && i < e->e_phnum; i++) {
+        if (!read_segment(fd, e, i, &p))
+            return false;
+        if (p.p_type != PT_NOTE)
+            continue;
+        n = pread(fd, notes,
+                  p.p_filesz < sizeof notes ? p.p_filesz : sizeof notes,
+                  (off_t)p.p_offset);
+        if (n > 0 && memmem(notes, (size_t)n, &note, sizeof note))
+            return true;
+    }
+    return false;
+}
+
 static int
 check_loader(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
 {
@@ -321,7 +349,7 @@ check_loader(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
     if (!read_interpreter(fd, e, loader))
         return refuse(command, CPPROF__EXIT_CANNOT_RUN, "malformed ELF binary");
     if (!*loader)
-        return is_loader(basename(path))
+        return is_loader(basename(path)) || has_library(fd, e)
                    ? 0
                    : refuse(command, CPPROF__EXIT_CANNOT_RUN,
                             "a static program; only programs with a dynamic "
