@@ -76,6 +76,11 @@ struct cpprof_push_options {
                              * other kinds are of all the time. Up to 3600, and
                              * no less than an interval; 0: one interval
                              * follows the other */
+
+    uint32_t budget_ppm; /* of the CPU time of the process, or of one
+                          * processor's time if that is more: what sampling and
+                          * pushing may take, in millionths. Rates and intervals
+                          * follow it (docs/push.md); 0: no limit */
 };
 
 /*

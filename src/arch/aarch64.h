@@ -56,6 +56,16 @@ struct cpprof__regs {
     uint64_t known; /* bit n: r[n] is this frame's value */
 };
 
+/* A counter that runs at one speed, in unknown units. Safety: AS. */
+static inline uint64_t
+cpprof__cycles(void)
+{
+    uint64_t cycles;
+
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(cycles));
+    return cycles;
+}
+
 /* Where the kernel puts register reg in a ucontext: bytes from its start. */
 static inline size_t
 cpprof__ucontext_offset(unsigned reg)

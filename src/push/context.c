@@ -171,7 +171,8 @@ cpprof__context_begin(void)
     if (env)
         cpprof__push_uuid(instance);
     if (env && is_descendant)
-        cpprof__own_thread_detached(publish_later, (void *)(uintptr_t)env, 0);
+        cpprof__own_thread_detached(publish_later, (void *)(uintptr_t)env,
+                                    CPPROF__OWN_TABLE);
     else if (env)
         publish_this(env);
 }

@@ -316,7 +316,8 @@ take_numbers(const struct cpprof_push_options *given,
 {
     const uint32_t all = (1u << CPPROF__PUSH_KINDS) - 1;
 
-    if (given->kinds & ~all || given->interval_seconds > INTERVAL_MAX)
+    if (given->kinds & ~all || given->interval_seconds > INTERVAL_MAX ||
+        given->budget_ppm > 1000000)
         return wrong(error, "an option is outside its range; not pushing");
     plan->kinds = given->kinds ? given->kinds : all & ~CPPROF_PUSH_WALL;
     plan->interval_s =
@@ -328,6 +329,7 @@ take_numbers(const struct cpprof_push_options *given,
                             "pushing");
     plan->queue_bytes = given->queue_bytes ? given->queue_bytes : QUEUE_BYTES;
     plan->keep = given->keep ? given->keep : KEEP;
+    plan->budget_ppm = given->budget_ppm;
     plan->report = given->report;
     plan->ctx = given->ctx;
     return CPPROF_OK;

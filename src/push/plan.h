@@ -29,6 +29,7 @@ struct cpprof__push_plan {
     uint32_t every_s; /* an interval begins; no less than it */
     uint32_t queue_bytes;
     uint32_t keep;
+    uint32_t budget_ppm; /* 0: none */
     enum cpprof_push_protocol protocol;
     bool is_named;     /* the name was given */
     char instance[37]; /* OTLP: a UUID of this process */

@@ -217,6 +217,11 @@ turn(struct cpprof__push *push)
     uint64_t interval_ns = push->plan.interval_s * NS_PER_S,
              rest_ns = push->plan.every_s * NS_PER_S - interval_ns;
 
+    if (push->is_resting || !rest_ns)
+        cpprof__push_budget_look(&push->budget);
+    push->rounds.slower = push->budget.rates;
+    interval_ns <<= push->budget.intervals;
+    rest_ns <<= push->budget.intervals;
     if (push->is_resting || !rest_ns) {
         if (push->is_resting)
             cpprof__push_rounds_resume(&push->rounds);
@@ -245,6 +250,7 @@ begin_rounds(void *arg)
         .complain = complain,
         .ctx = push,
     };
+    cpprof__push_budget_begin(&push->budget, push->plan.budget_ppm);
     cpprof__push_rounds_begin(&push->rounds);
 }
 
@@ -266,6 +272,7 @@ take_all(struct cpprof__push *push)
         cpprof__push_rounds_drop(&push->rounds);
     else
         cpprof__push_rounds_turn(&push->rounds, CPPROF__PUSH_LAST);
+    cpprof__push_budget_end(&push->budget);
     return true;
 }
 
@@ -551,6 +558,7 @@ push_as_asked(const struct cpprof__environment *env, bool is_descendant,
         .token_file = words->token_file,
         .tenant = or_variable(words->tenant, "PYROSCOPE_TENANT_ID"),
         .keep = words->keep,
+        .budget_ppm = words->budget_ppm,
         .cpu = &cpu,
         .wall = &env->wall,
         .profiles = &env->others,
@@ -581,6 +589,8 @@ cpprof__push_begin(void)
 void
 cpprof__push_begin_child(void)
 {
-    if (of_parent)
-        cpprof__push_begin();
+    if (!of_parent)
+        return;
+    cpprof__push_budget_end(&of_parent->budget);
+    cpprof__push_begin();
 }

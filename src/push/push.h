@@ -7,6 +7,7 @@
 #ifndef PUSH_PUSH_H
 #define PUSH_PUSH_H
 
+#include "push/budget.h"
 #include "push/plan.h"
 #include "push/plugin.h"
 #include "push/queue.h"
@@ -32,6 +33,7 @@ struct cpprof__push {
     struct cpprof__push_rounds rounds;
     uint64_t end_ns; /* of the round that runs, or of the rest behind it; 0:
                       * none has begun */
+    struct cpprof__push_budget budget;
     bool is_resting; /* no round runs */
     bool has_turned; /* one has ended */
 

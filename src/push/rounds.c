@@ -18,6 +18,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Of CPU and wall time, where nobody says another rate. */
+#define USUAL_HZ 100
+
 #define TIMED (CPPROF_PUSH_CPU | CPPROF_PUSH_WALL)
 
 static int
@@ -48,11 +51,20 @@ hand_over(struct cpprof__push_rounds *rounds, uint32_t kind, int64_t from_ns,
 
 /* ---- CPU and wall time ------------------------------------------------ */
 
+static uint32_t
+slower_hz(const struct cpprof__push_rounds *rounds, uint32_t rate_hz)
+{
+    uint32_t hz = (rate_hz ? rate_hz : USUAL_HZ) >> rounds->slower;
+
+    return hz ? hz : 1;
+}
+
 static void
 begin_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
               struct cpprof__push_capture *c)
 {
-    const struct cpprof__push_plan *plan = rounds->plan;
+    struct cpprof_cpu_options cpu = rounds->plan->cpu;
+    struct cpprof_wall_options wall = rounds->plan->wall;
     struct cpprof_writer writer;
     enum cpprof_status status;
     struct cpprof_error error;
@@ -61,14 +73,14 @@ begin_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
         .from_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME)};
     c->file = calloc(1, sizeof *c->file);
     writer = writer_to(c->file);
+    cpu.rate_hz = slower_hz(rounds, cpu.rate_hz);
+    wall.rate_hz = slower_hz(rounds, wall.rate_hz);
     if (!c->file)
         status = cpprof__fail_nomem(&error);
     else if (kind == CPPROF_PUSH_CPU)
-        status =
-            cpprof_capture_start_cpu(&writer, &plan->cpu, &c->capture, &error);
+        status = cpprof_capture_start_cpu(&writer, &cpu, &c->capture, &error);
     else
-        status = cpprof_capture_start_wall(&writer, &plan->wall, &c->capture,
-                                           &error);
+        status = cpprof_capture_start_wall(&writer, &wall, &c->capture, &error);
     if (status == CPPROF_OK)
         return;
     rounds->complain(rounds->ctx, &error);
@@ -100,10 +112,15 @@ turn_capture(struct cpprof__push_rounds *rounds, unsigned i, bool goes_on)
     struct cpprof__push_capture ended = rounds->captures[i];
     uint32_t kind = 1u << i;
 
+    /* Captures that run at the same time have one rate. */
+    bool has_gap = goes_on && rounds->slower != rounds->are_slower;
+
     memset(&rounds->captures[i], 0, sizeof ended);
-    if (goes_on)
+    if (goes_on && !has_gap)
         begin_capture(rounds, kind, &rounds->captures[i]);
     end_capture(rounds, kind, &ended);
+    if (has_gap)
+        begin_capture(rounds, kind, &rounds->captures[i]);
 }
 
 /* ---- the others ------------------------------------------------------- */
@@ -197,6 +214,7 @@ cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds,
     for (i = 0; i < CPPROF__PUSH_KINDS; i++)
         if (kinds & TIMED & 1u << i)
             turn_capture(rounds, i, turn == CPPROF__PUSH_ON);
+    rounds->are_slower = rounds->slower;
     for (i = 0; i < CPPROF__PUSH_KINDS; i++)
         if (kinds & ~TIMED & 1u << i)
             turn_other(rounds, i);

@@ -27,6 +27,10 @@ struct cpprof__push_rounds {
     void (*complain)(void *ctx, const struct cpprof_error *error);
     void *ctx;
 
+    /* Power of two by which captures that begin have less than their rate, and
+     * those that run. */
+    unsigned slower, are_slower;
+
     struct cpprof__push_capture captures[CPPROF__PUSH_KINDS];
     struct cpprof_snapshot *snapshots[CPPROF__PUSH_KINDS];
     int64_t from_ns[CPPROF__PUSH_KINDS]; /* when its interval began */

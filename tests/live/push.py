@@ -601,6 +601,24 @@ def check_every():
            [p.seconds for kind, p in all_ if kind == "memory"])
 
 
+def check_budget():
+    """A ten thousandth is less than what one profile takes."""
+    with Server() as server:
+        ran = run_by("cpu=1000,heap,symbolize=none,budget=0.01%%,push=%s,"
+                     "push-interval=1" % server.url, "burn=3000")
+        cpu = [Profile(p.raw) for p in pushed(server)
+               if p.kind == "process_cpu"]
+    periods = [p.total(1) // max(p.total(0), 1) for p in cpu]
+    seconds = sum(p.total(1) for p in cpu) / 1e9
+    TAP.ok("budget: the first interval has the rate that was asked for",
+           periods[:1] == [1000000], periods, ran.err)
+    TAP.ok("budget: later ones have less, and are longer",
+           max(periods) >= 2000000 and len(cpu) < sum(
+               p.seconds for p in cpu) / 1.5, periods,
+           [p.seconds for p in cpu])
+    TAP.ok("budget: and weigh as much", 2.6 < seconds < 3.3, seconds, periods)
+
+
 def check_split():
     """Pyroscope takes 16 000 samples."""
     with Server() as server:
@@ -810,6 +828,10 @@ def check_words():
         "push=http://a,push-interval=0": "1 to 3600",
         "push=http://a,push-every=5": "no less than",
         "push=http://a,push-protocol=grpc": "push, ingest, otlp, pprof or parca",
+        "push=http://a,budget=101%": "such as 1%",
+        "push=http://a,budget=1": "such as 1%",
+        "push=http://a,budget=0.0%": "such as 1%",
+        "budget=1%": "without push=",
         "push-name=x": "without push=", "push=http://a,record=/x": "beside",
         "push=http://a,debug=1": "protobuf",
     }
@@ -899,7 +921,7 @@ def runs(check):
 
 # The longest first.
 CHECKS = [check_silent, check_odd_answers, check_bound, check_away, check_try_again,
-          check_split, check_every, check_parca, check_pprof, check_files, check_sums,
+          check_split, check_every, check_budget, check_parca, check_pprof, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
           check_exit_at_once, check_quick_exit, check_end,
           check_end_of_openssl, check_push,

@@ -41,8 +41,8 @@
  * The same holds for push=, where without any kind it is cpu, heap, block,
  * mutex and goroutine. Beside it push-name=, push-label=NAME=VALUE (as many as
  * there are), push-interval=SECONDS, push-every=SECONDS,
- * push-protocol=WORD, push-user=, push-token-file=, push-tenant=,
- * and push-keep=N of files. docs/push.md
+ * budget=PERCENT%, push-protocol=WORD, push-user=, push-token-file=,
+ * push-tenant=, and push-keep=N of files. docs/push.md
  */
 #ifndef COLLECT_ENVIRONMENT_H
 #define COLLECT_ENVIRONMENT_H
@@ -92,6 +92,7 @@ struct cpprof__push_settings {
     uint32_t interval_s;
     uint32_t every_s;
     uint32_t keep;
+    uint32_t budget_ppm;
     uint32_t protocol; /* enum cpprof_push_protocol */
 };
 

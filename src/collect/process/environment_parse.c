@@ -399,6 +399,29 @@ parse_push_label(struct cpprof__push_settings *push, const char *key,
                      error);
 }
 
+/* "1%", "0.25%": in millionths. */
+static bool
+parse_share(const char *text, uint32_t *ppm)
+{
+    uint32_t share = 0, unit = 10000;
+    bool has_point = false;
+
+    for (; *text && *text != '%'; text++) {
+        if (*text == '.' && !has_point) {
+            has_point = true;
+        } else if (*text < '0' || *text > '9' || share > 1000000 || !unit) {
+            return false;
+        } else if (has_point) {
+            unit /= 10;
+            share += (uint32_t)(*text - '0') * unit;
+        } else {
+            share = share * 10 + (uint32_t)(*text - '0') * unit;
+        }
+    }
+    *ppm = share;
+    return !strcmp(text, "%") && share && share <= 1000000;
+}
+
 /* A word about pushing; *known: it was one. */
 static enum cpprof_status
 parse_push(struct cpprof__push_settings *push, const char *key,
@@ -428,6 +451,11 @@ parse_push(struct cpprof__push_settings *push, const char *key,
         return parse_number(value, 3600, &push->every_s)
                    ? CPPROF_OK
                    : bad_value(error, key, value, "1 to 3600 seconds");
+    if (!strcmp(key, "budget"))
+        return parse_share(value, &push->budget_ppm)
+                   ? CPPROF_OK
+                   : bad_value(error, key, value,
+                               "a share of CPU time such as 1%");
     if (!strcmp(key, "push-keep"))
         return parse_number(value, INT_MAX, &push->keep)
                    ? CPPROF_OK
@@ -536,7 +564,8 @@ finish_push(struct cpprof__environment *env, bool named,
         return CPPROF_OK;
     if (!*env->push.url)
         return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "CPPROF: push-... without push=; not profiling");
+                            "CPPROF: push-... or budget= without push=; not "
+                            "profiling");
     if (*env->directory)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: push= beside record=; not profiling");

@@ -38,8 +38,9 @@ struct own {
     uint32_t *wake;    /* futex, which may be gone: only the kernel looks */
 };
 static struct own owns[OWN_MAX] CPPROF__LARGE;
-static uint32_t n_making; /* that have not said yet that they began */
-static uint32_t n_used;   /* entries from the first that may be taken */
+static uint64_t ended_cpu_ns; /* CPU time of those that have ended */
+static uint32_t n_making;     /* that have not said yet that they began */
+static uint32_t n_used;       /* entries from the first that may be taken */
 
 /* ---- an entry ---------------------------------------------------------- */
 
@@ -135,8 +136,11 @@ cpprof__own_list_end(void)
     unsigned i;
 
     for (i = 0; i < load_acquire(&n_used); i++)
-        if (load_acquire(&owns[i].tid) == tid)
+        if (load_acquire(&owns[i].tid) == tid &&
+            !load_acquire(&owns[i].ended_ns)) {
+            add_relaxed(&ended_cpu_ns, cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID));
             store_release(&owns[i].ended_ns, cpprof__now_ns(CLOCK_MONOTONIC));
+        }
 }
 
 void
@@ -145,6 +149,20 @@ cpprof__own_list_in_child(void)
     memset(owns, 0, n_used * sizeof *owns);
     n_used = 0;
     n_making = 0;
+    ended_cpu_ns = 0;
+}
+
+uint64_t
+cpprof__own_list_cpu_ns(void)
+{
+    uint64_t ns = load_relaxed(&ended_cpu_ns);
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (runs(&owns[i]))
+            ns += cpprof__clock_ns(
+                CPPROF__THREAD_CPU_CLOCK(load_acquire(&owns[i].tid)));
+    return ns;
 }
 
 /* ---- what is asked ----------------------------------------------------- */

@@ -20,6 +20,10 @@ cpprof__is_own_thread(int32_t tid);
 bool
 cpprof__own_thread_runs(int32_t tid);
 
+/* CPU time of all that there are and were. */
+uint64_t
+cpprof__own_list_cpu_ns(void);
+
 /* How many there are. */
 uint32_t
 cpprof__own_threads(void);

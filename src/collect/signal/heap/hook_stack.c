@@ -22,6 +22,7 @@
 #include "arch/mix.h"
 #include "arch/place.h"
 #include "arch/regs.h"
+#include "collect/signal/tables/cost.h"
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/reserve.h"
@@ -267,6 +268,7 @@ frames_to_walk(unsigned skip)
 static inline __attribute__((always_inline)) uint32_t
 walk(struct cpprof__tree *tree, unsigned skip, bool outside, bool is_at_rest)
 {
+    uint64_t begin = cpprof__cost_begin(CPPROF__COST_WALKS);
     struct cpprof__heap_stack stack = {.max = WALK_MAX};
     struct buffer *p = take_buffer();
     struct cpprof__regs regs;
@@ -286,6 +288,7 @@ walk(struct cpprof__tree *tree, unsigned skip, bool outside, bool is_at_rest)
     first = finish(&stack, first);
     number = add(tree, p->last, p->pcs + first, stack.n);
     store_release(&owners[p - buffers].self, NULL);
+    cpprof__cost_end(CPPROF__COST_WALKS, begin);
     return number;
 }
 

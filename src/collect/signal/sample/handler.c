@@ -29,6 +29,7 @@
 #include "collect/signal/sample/dump.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/sample/thread_pointer.h"
+#include "collect/signal/tables/cost.h"
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/tables/own_frames.h"
 #include "collect/signal/unwind/stack_view.h"
@@ -329,6 +330,7 @@ static void
 answer(enum cpprof__signal_source source, const siginfo_t *info,
        const void *context)
 {
+    uint64_t begin = cpprof__cost_begin(CPPROF__COST_TICKS);
     void (*script_tick)(uint64_t value);
     int saved_errno = errno;
 
@@ -341,6 +343,7 @@ answer(enum cpprof__signal_source source, const siginfo_t *info,
     } else {
         count_tick(source, info, context);
     }
+    cpprof__cost_end(CPPROF__COST_TICKS, begin);
     errno = saved_errno;
 }
 

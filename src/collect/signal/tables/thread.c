@@ -3,11 +3,13 @@
 
 #include "arch/atomic.h"
 #include "arch/place.h"
+#include "collect/signal/tables/cost.h"
 
 __thread struct cpprof__thread_self cpprof__self;
 struct cpprof__thread *cpprof__thread_chunks[CPPROF__MAX_CHUNKS] CPPROF__LARGE;
 int32_t cpprof__thread_tids[CPPROF__MAX_THREADS] CPPROF__LARGE;
 uint32_t cpprof__n_thread_slots;
+struct cpprof__cost cpprof__cost;
 
 struct cpprof__thread *
 cpprof__thread_at(uint32_t index)
