@@ -236,6 +236,26 @@ def test_sum(tap, cpprof):
            b"Sum of" not in run(cpprof, ["comments", "two.gz"]).stdout)
 
 
+def test_ahead(tap, cpprof):
+    """Many files are read on all processors, and as on one."""
+    os.mkdir("many")
+    for i in range(70):
+        shutil.copy("cut" if i % 30 == 7 else "packed.gz" if i % 2 else CPU,
+                    "many/%02d" % i)
+    words = ["merge"] + WHOLE + ["-by=file", "-output=many.gz", "many"]
+    said, made = run(cpprof, words).stderr, open("many.gz", "rb").read()
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
+    alone = run(cpprof, words).stderr
+    os.sched_setaffinity(0, processors)
+    tap.ok("many files are added up as by one processor, to the byte",
+           made == open("many.gz", "rb").read(), len(made))
+    tap.ok("and what cannot be read is named in order",
+           said == alone and [line.split(b":")[1] for line in
+                              said.splitlines() if b": parsing" in line]
+           == [b" many/07", b" many/37", b" many/67"], said)
+
+
 def labels(cpprof, words):
     """The values of the label "process", and how many percent have each."""
     text = run(cpprof, ["tags", "-symbolize=none", "-tagshow=^process$"] +
@@ -407,6 +427,7 @@ def main():
         test_pairs(tap, cpprof)
         test_profiles(tap, cpprof)
         test_sum(tap, cpprof)
+        test_ahead(tap, cpprof)
         test_by(tap, cpprof)
         test_dimensions(tap, cpprof)
         test_terminal(tap, cpprof)

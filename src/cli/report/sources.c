@@ -5,6 +5,7 @@
  * Source: internal/driver fetch.go.
  */
 #include "cli/messages.h"
+#include "cli/report/ahead.h"
 #include "cli/report/report.h"
 #include "cli/terminal.h"
 
@@ -115,14 +116,16 @@ add_paths(struct paths *paths, char *const *sources, int n)
 /* "-" is the standard input. *url is where it came from, or NULL. */
 static enum cpprof_status
 read_path(const char *path, const struct cpprof__report_flags *w,
-          struct pprof_profile **profile, const char **url,
-          struct cpprof_error *error)
+          struct cpprof__ahead *ahead, struct pprof_profile **profile,
+          const char **url, struct cpprof_error *error)
 {
     struct cpprof__fetch *fetch = w->origins->fetch;
     enum cpprof_status status;
     char *file;
 
     *url = NULL;
+    if (ahead)
+        return cpprof__ahead_next(ahead, profile, error);
     if (cpprof__fetch_is_next(fetch, path))
         return cpprof__fetch_read(fetch, profile, url, error);
     if (strcmp(path, "-") == 0)
@@ -136,7 +139,7 @@ read_path(const char *path, const struct cpprof__report_flags *w,
 /* Read one, with the binary and build id of the command line. */
 static enum cpprof_status
 read_one(const char *path, const struct cpprof__report_flags *w,
-         struct pprof_profile **profile)
+         struct cpprof__ahead *ahead, struct pprof_profile **profile)
 {
     struct cpprof_error error = {0};
     struct pprof_profile *p = NULL;
@@ -144,7 +147,7 @@ read_one(const char *path, const struct cpprof__report_flags *w,
     const char *url;
     char shown[SHOWN_BYTES];
 
-    status = read_path(path, w, &p, &url, &error);
+    status = read_path(path, w, ahead, &p, &url, &error);
     if (status == CPPROF_OK)
         status = cpprof__find_binaries(p, &error);
     /* Done even if neither is given: a profile without mappings gets one. */
@@ -279,8 +282,20 @@ add_source(struct sum *sum, struct pprof_profile *p, const char *shown,
     return status;
 }
 
-/* Add up n files; `what` is "source" or "base". One after the other, so that no
- * more than one is in memory. NULL after printing why there is nothing. Of
+/* Begin to read files, if all of them are such. */
+static struct cpprof__ahead *
+begin_ahead(char *const *paths, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (!has_mode(paths[i], S_IFREG))
+            return NULL;
+    return cpprof__ahead_begin(paths, n);
+}
+
+/* Add up n files; `what` is "source" or "base". One after the other, so that
+ * few of them are in memory. NULL after printing why there is nothing. Of
  * *sum, only the numbers can be looked at then. */
 static struct pprof_profile *
 read_group(const char *what, char *const *paths, size_t n,
@@ -289,15 +304,17 @@ read_group(const char *what, char *const *paths, size_t n,
     struct cpprof_error error = {0};
     struct pprof_profile *p, *all = NULL;
     enum cpprof_status status = CPPROF_OK;
+    struct cpprof__ahead *ahead = begin_ahead(paths, n);
     char shown[SHOWN_BYTES] = "";
     size_t i;
 
     for (i = 0; i < n && status == CPPROF_OK; i++) {
         cpprof__hide_password(paths[i], shown, sizeof shown);
         cpprof__progress("reading %s (%zu of %zu)", shown, i + 1, n);
-        if (read_one(paths[i], w, &p) == CPPROF_OK)
+        if (read_one(paths[i], w, ahead, &p) == CPPROF_OK)
             status = add_source(sum, p, shown, w, &error);
     }
+    cpprof__ahead_end(ahead);
     if (status != CPPROF_OK)
         cpprof__cli_fail("problem fetching %s profiles: %s: %s", what, shown,
                          error.text);
