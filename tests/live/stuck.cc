@@ -5,6 +5,8 @@
  */
 #include "stuck_scenes.h"
 
+#include <setjmp.h>
+
 namespace
 {
 
@@ -109,6 +111,83 @@ robust_of_the_kernel()
     });
     expect_stuck(5,
                  {"for the mutex that the kernel refuses", "for the mutex 0x"});
+}
+
+void
+between_processes()
+{
+    between_ring(make_between());
+    expect_stuck(4, {"of 2 threads:\n", "deadlock 2, of 2",
+                     "for the rwlock (to read) 0x"});
+}
+
+void
+between_processes_by_the_kernel()
+{
+    between_ring(make_between(PTHREAD_PRIO_INHERIT));
+    expect_stuck(4,
+                 {"deadlock 1, of 2 threads:\n",
+                  "for the mutex that the kernel refuses", "for the mutex 0x"});
+}
+
+/* As long as another process has them the tid in one may be of its threads. */
+void
+between_two()
+{
+    between *b = make_between();
+    const pid_t other = share(b);
+
+    between_ring(b);
+    let_others_sleep();
+    expect_nobody(2);
+    kill(other, SIGKILL);
+    waitpid(other, nullptr, 0);
+    expect_stuck(4, {"deadlock 2, of 2"});
+}
+
+sigjmp_buf out_of_it[2];
+thread_local int number_of_mine;
+
+void
+jump(int)
+{
+    siglongjmp(out_of_it[number_of_mine], 1);
+}
+
+/* What a thread has left is not what it waits for. */
+template <bool with_block>
+void
+left_by_a_jump()
+{
+    static pthread_t who[2];
+    static std::mutex m;
+    static std::condition_variable c;
+
+    signal(SIGUSR1, jump);
+    if (with_block)
+        cpprof_block_set_rate(1);
+    ring(
+        2,
+        [](int i) {
+            number_of_mine = i;
+            who[i] = pthread_self();
+            pthread_mutex_lock(&mutexes[i]);
+        },
+        [](int i) {
+            if (!sigsetjmp(out_of_it[number_of_mine], 1))
+                pthread_mutex_lock(&mutexes[i]);
+            std::unique_lock<std::mutex> lock(m);
+            for (;;)
+                c.wait(lock);
+        });
+    expect_stuck(2, {"deadlock 1, of 2"});
+    pthread_kill(who[0], SIGUSR1);
+    let_others_sleep();
+    expect_nobody(3);
+    pthread_kill(who[1], SIGUSR1);
+    let_others_sleep();
+    cpprof__stuck_old_ns = 1;
+    expect_nobody(3);
 }
 
 void
@@ -539,6 +618,11 @@ const scene scenes[] = {
     {"robust mutexes", robust},
     {"mutexes with the kernel's queue", of_the_kernel},
     {"robust mutexes with the kernel's queue", robust_of_the_kernel},
+    {"locks between processes that one has", between_processes},
+    {"and with the kernel's queue", between_processes_by_the_kernel},
+    {"locks between two processes, until one ends", between_two},
+    {"waits that were left by siglongjmp", left_by_a_jump<false>},
+    {"and with the profile of waits, too", left_by_a_jump<true>},
     {"two writers", writers},
     {"writers who want to read", writers_who_read},
     {"readers who want to write are suspected only", readers_who_write},

@@ -297,38 +297,36 @@ void
 shared_with_another_namespace()
 {
     pthread_mutexattr_t attr;
-    pthread_rwlockattr_t rwattr;
+    static between *b;
     static int reader;
     auto meets_itself = [](int *owner) {
         *owner |= static_cast<int>(syscall(SYS_gettid));
     };
 
+    b = make_between();
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    pthread_mutex_init(&mutexes[0], &attr);
     pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(&mutexes[1], &attr);
-    pthread_rwlockattr_init(&rwattr);
-    pthread_rwlockattr_setpshared(&rwattr, PTHREAD_PROCESS_SHARED);
-    pthread_rwlock_init(&rwlocks[0], &rwattr);
-    mutexes[0].__data.__lock = 2;
-    mutexes[1].__data.__lock = static_cast<int>(FUTEX_WAITERS);
-    pthread_rwlock_wrlock(&rwlocks[0]);
-    rwlocks[0].__data.__cur_writer = 0;
+    pthread_mutex_init(&b->mutexes[1], &attr);
+    b->mutexes[0].__data.__lock = 2;
+    b->mutexes[1].__data.__lock = static_cast<int>(FUTEX_WAITERS);
+    pthread_rwlock_wrlock(&b->rwlocks[0]);
+    b->rwlocks[0].__data.__cur_writer = 0;
+    share(b);
     start([=] {
-        meets_itself(&mutexes[0].__data.__owner);
-        pthread_mutex_lock(&mutexes[0]);
+        meets_itself(&b->mutexes[0].__data.__owner);
+        pthread_mutex_lock(&b->mutexes[0]);
     });
     start([=] {
         meets_itself(&reader);
-        pthread_rwlock_rdlock(&rwlocks[0]);
+        pthread_rwlock_rdlock(&b->rwlocks[0]);
     });
     start([=] {
-        meets_itself(&mutexes[1].__data.__lock);
-        pthread_mutex_lock(&mutexes[1]);
+        meets_itself(&b->mutexes[1].__data.__lock);
+        pthread_mutex_lock(&b->mutexes[1]);
     });
     let_others_sleep();
-    rwlocks[0].__data.__cur_writer = reader;
+    b->rwlocks[0].__data.__cur_writer = reader;
     expect_nobody(3);
     cpprof__stuck_old_ns = 1;
     expect_stuck(3, {"suspicion: ", " of this process or another"});

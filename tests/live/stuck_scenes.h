@@ -193,18 +193,77 @@ make_mutexes(int type, int protocol = PTHREAD_PRIO_NONE,
 }
 
 inline void
+forever()
+{
+    for (;;)
+        pause();
+}
+
+/* Locks between processes, in memory that others may have, too. */
+struct between {
+    pthread_mutex_t mutexes[2];
+    pthread_rwlock_t rwlocks[2];
+};
+
+inline between *
+make_between(int protocol = PTHREAD_PRIO_NONE)
+{
+    auto *memory = static_cast<between *>(
+        mmap(nullptr, sizeof(between), PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    pthread_mutexattr_t attr;
+    pthread_rwlockattr_t rwattr;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setprotocol(&attr, protocol);
+    pthread_rwlockattr_init(&rwattr);
+    pthread_rwlockattr_setpshared(&rwattr, PTHREAD_PROCESS_SHARED);
+    for (int i = 0; i < 2; i++) {
+        pthread_mutex_init(&memory->mutexes[i], &attr);
+        pthread_rwlock_init(&memory->rwlocks[i], &rwattr);
+    }
+    return memory;
+}
+
+inline void
+between_ring(between *b)
+{
+    ring(
+        2, [=](int i) { pthread_mutex_lock(&b->mutexes[i]); },
+        [=](int i) { pthread_mutex_lock(&b->mutexes[i]); });
+    ring(
+        2, [=](int i) { pthread_rwlock_wrlock(&b->rwlocks[i]); },
+        [=](int i) { pthread_rwlock_rdlock(&b->rwlocks[i]); });
+}
+
+/* Another process that has it, for as long as this one lives. */
+inline pid_t
+share(between *b)
+{
+    int ends[2];
+    char byte;
+
+    if (pipe(ends))
+        bail("pipe");
+    const pid_t child = fork();
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        byte = *reinterpret_cast<volatile char *>(b);
+        if (write(ends[1], &byte, 1) == 1)
+            forever();
+    }
+    if (child < 0 || read(ends[0], &byte, 1) != 1)
+        bail("fork");
+    return child;
+}
+
+inline void
 mutex_ring(int n)
 {
     ring(
         n, [](int i) { pthread_mutex_lock(&mutexes[i]); },
         [](int i) { pthread_mutex_lock(&mutexes[i]); });
-}
-
-inline void
-forever()
-{
-    for (;;)
-        pause();
 }
 
 /* ---- scenes ----------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "collect/signal/waits/waits.h"
 #include "collect/store/tables.h"
 
+#include <fcntl.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <stddef.h>
@@ -185,7 +186,30 @@ see_join(uintptr_t at, uint32_t word)
     return wait;
 }
 
-/* ---- the list of robust mutexes --------------------------------------- */
+/* ---- locks between processes ------------------------------------------ */
+
+/* Of an entry of /proc/self/pagemap. Source: Linux
+ * Documentation/admin-guide/mm/pagemap.rst. */
+#define PAGE_PRESENT   (UINT64_C(1) << 63)
+#define PAGE_SHARED    (UINT64_C(1) << 61) /* or a file's: not private memory */
+#define PAGE_EXCLUSIVE (UINT64_C(1) << 56)
+
+/* Has no other process this memory? Then a lock in it that is made to be shared
+ * between processes is one of ours like any other. */
+static bool
+is_ours_alone(uintptr_t at)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    uint64_t entry = 0;
+    const bool is_read =
+        pread(fd, &entry, sizeof entry, (off_t)(at / page * sizeof entry)) ==
+        sizeof entry;
+
+    close(fd);
+    return is_read && entry & PAGE_PRESENT &&
+           (!(entry & PAGE_SHARED) || entry & PAGE_EXCLUSIVE);
+}
 
 /* Tunable: locks that one thread has, at most. */
 #define ROBUST_LOCKS 1024
@@ -199,7 +223,7 @@ cpprof__waits_for_one_of_ours(const struct cpprof__waits_for *wait)
     unsigned i;
 
     if (!list || !fetch(list, &head, sizeof head))
-        return !wait->is_between;
+        return !wait->is_between || is_ours_alone(wait->lock);
     entry = (uintptr_t)head.list.next;
     for (i = 0; entry != list && i < ROBUST_LOCKS; i++) {
         entry &= ~(uintptr_t)1; /* which a PI mutex has */
@@ -208,7 +232,7 @@ cpprof__waits_for_one_of_ours(const struct cpprof__waits_for *wait)
         if (!fetch(entry, &entry, sizeof entry))
             break;
     }
-    return false;
+    return wait->is_pi && is_ours_alone(wait->lock);
 }
 
 /* ---- the call --------------------------------------------------------- */

@@ -76,8 +76,9 @@ int32_t
 cpprof__waits_for_holder(const struct cpprof__waits_for *wait);
 
 /* Is the holder a thread of this process? One of another may have the same tid
- * in another namespace, so of a lock between processes that is known only of
- * robust mutexes, which are in their holder's list. */
+ * in another namespace, so of a lock between processes that is known only where
+ * no other process has its memory now, and of robust mutexes, which are in
+ * their holder's list. */
 bool
 cpprof__waits_for_one_of_ours(const struct cpprof__waits_for *wait);
 
