@@ -313,6 +313,65 @@ a_folder_that_another_process_prepared_stays_as_it_is(void **state)
     rmdir(apart);
 }
 
+/* ---- what somebody has written into them ------------------------------ */
+
+static uint64_t
+draw(void)
+{
+    static uint64_t random = 88172645463325252u;
+
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    return random;
+}
+
+/* Some words of a file become others, from an offset on, where it has any; more
+ * than half of them small numbers, which get further than others. */
+static void
+put_noise(const char *name, off_t from)
+{
+    int fd = open(in_folder(name), O_RDWR), i;
+    off_t end = lseek(fd, 0, SEEK_END), at;
+    uint64_t word;
+
+    assert_true(fd >= 0);
+    for (i = 0; i < 24; i++) {
+        at = from + (off_t)(draw() % (uint64_t)(end - from));
+        at = lseek(fd, draw() % 2 ? from : at, SEEK_DATA);
+        at += (off_t)(draw() % 512 * sizeof word);
+        word = draw() % 3 ? draw() % 70 : draw() << draw() % 48;
+        if (at >= from && at + (off_t)sizeof word <= end)
+            assert_int_equal(pwrite(fd, &word, sizeof word, at), sizeof word);
+    }
+    close(fd);
+}
+
+static void
+noise_in_an_image_does_no_harm(void **state)
+{
+    const struct cpprof_cpu_options options = {
+        .size = sizeof options, .symbolize = CPPROF_SYMBOLIZE_NONE};
+    struct cpprof_recording *recording;
+    int round;
+
+    (void)state;
+    for (round = 0; round < 40; round++) {
+        pid_t pid = record(CPPROF__SPOOL_ENDED, 0, true);
+
+        if (draw() % 2)
+            put_noise(name_of(pid, ".0"), CPPROF__SPOOL_RING_OFFSET);
+        put_noise(name_of(pid, ".0.0"), 0);
+        assert_int_equal(
+            cpprof_recording_read_ended(folder, 10, &recording, NULL),
+            CPPROF_OK);
+        cpprof_recording_write_cpu_to_path(recording, 0, "/dev/null", &options,
+                                           NULL);
+        cpprof_recording_free(recording);
+        folder_files(folder, true);
+    }
+}
+
 static int
 empty_folder(void **state)
 {
@@ -334,6 +393,7 @@ main(void)
         CASE(a_file_of_another_user_is_not_read),
         CASE(a_terabyte_of_nothing_takes_no_memory),
         CASE(files_that_become_shorter_are_read),
+        CASE(noise_in_an_image_does_no_harm),
         CASE(the_end_of_a_recorder_stops_processes),
         CASE(who_prepared_writes_to_nothing_else),
         CASE(a_folder_that_another_process_prepared_stays_as_it_is),
