@@ -125,7 +125,17 @@ put_back(void)
     return !is_patched;
 }
 
-/* False: they have not ended in time. */
+/* Are there threads of ours, beside those that carry out this call, that have
+ * not said that they end? */
+static bool
+has_others_at_work(void)
+{
+    return cpprof__own_threads() > (caller ? 2u : 1u);
+}
+
+/* False: they have not ended in time. In the end it is enough that they have
+ * done all they had to: libc then gives back each block that they have freed by
+ * a lock, for which many threads that allocate make them wait for seconds. */
 static bool
 wait_for_own_threads(void)
 {
@@ -134,7 +144,7 @@ wait_for_own_threads(void)
 
     while (is_alone && cpprof__own_list_has_others(caller)) {
         if (cpprof__now_ns(CLOCK_MONOTONIC) >= until)
-            return false;
+            return !has_others_at_work();
         syscall(SYS_nanosleep, &pause, NULL);
     }
     return true;
@@ -194,6 +204,17 @@ end_by_itself(void)
     cpprof__own_lock_give(&lock);
 }
 
+/* No thread can begin any more in this process, so none could detach later:
+ * the program's own does it now, after a change of namespaces. */
+static void
+end_for_lost_watch(void)
+{
+    CPPROF__UNCANCELLED;
+
+    if (has_watch)
+        end_by_itself();
+}
+
 static void
 look_at_modules(void)
 {
@@ -225,7 +246,8 @@ start_watch(struct cpprof_error *error)
     watch = (struct cpprof__periodic){.name = WATCH_THREAD,
                                       .turn = turn,
                                       .period_ns = WATCH_NS,
-                                      .flags = CPPROF__OWN_TABLE};
+                                      .flags = CPPROF__OWN_TABLE,
+                                      .lost = end_for_lost_watch};
     n_turns = 0;
     look_again_at = AGAIN_TURNS;
     failed = cpprof__periodic_start(&watch);

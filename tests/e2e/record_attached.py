@@ -513,24 +513,29 @@ def leaves_other_namespaces():
         t.same("and it goes on", h.end()[0], 0)
 
 
-def tells_what_did_not_detach():
+def leaves_before_it_may_not():
     """A process that can have no threads any more, as after a change of its pid
-    namespace while it was alone, has none that would detach."""
+    namespace while it was alone, is left at that moment."""
     with Host("unshare_user") as h:
-        p = subprocess.Popen([cpprof, "record", "-t", "wall", "-p", str(h.pid),
-                              "-o", "u.pb.gz"], stderr=subprocess.PIPE,
-                             text=True)
+        before = n_threads(h.pid)
+        p = subprocess.Popen([cpprof, "record", "-t", "wall,block", "-p",
+                              str(h.pid), "-o", "u.%k.pb.gz"],
+                             stderr=subprocess.PIPE, text=True)
         p.stderr.readline()
+        time.sleep(0.5)
         h.process.send_signal(signal.SIGUSR1)
         said = h.process.stdout.readline()
-        time.sleep(0.5)
-        p.send_signal(signal.SIGINT)
-        words = p.communicate(timeout=120)[1]
         if said == "unshared\n":
-            t.has("a process that has not detached: it is said", words,
-                  "not detached: pthread_create: ")
+            with open("/proc/%d/maps" % h.pid, encoding="ascii") as f:
+                t.ok("a process that can have no more threads has left the "
+                     "recording", "/control" not in f.read())
+            t.same("and is alone", n_threads(h.pid), before)
         else:
             t.skip("unshare", said.strip())
+        p.send_signal(signal.SIGINT)
+        words = p.communicate(timeout=120)[1]
+        t.ok("nothing is left to do", "not detached" not in words, words)
+        t.has("what was before is written", words, "u.wall.pb.gz: ")
         t.same("and it goes on", h.end()[0], 0)
 
 
@@ -884,7 +889,7 @@ def records():
     ends_with_its_process()
     ends_at_once_when_asked_twice()
     leaves_other_namespaces()
-    tells_what_did_not_detach()
+    leaves_before_it_may_not()
     names_do_no_harm()
     children_are_left()
     reports_on_processes()

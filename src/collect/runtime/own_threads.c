@@ -424,6 +424,7 @@ start(struct cpprof__own_thread *t)
 
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, CPPROF__OWN_STACK);
+    t->is_joined = false;
     failed = create(&t->thread, &attr, run, t);
     pthread_attr_destroy(&attr);
     return failed;
@@ -496,21 +497,14 @@ cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns)
                                                             : LOOK_NS);
         syscall(SYS_futex, &t->is_over, FUTEX_WAIT, 0, &left, NULL, 0);
     }
+    if (t->is_joined) /* by a pause, after which it could not begin again */
+        return true;
     /* exit() may be running on it, and may be waiting for the caller. */
     if (t->is_alone)
         pthread_detach(t->thread);
     else
         pthread_join(t->thread, NULL);
     return true;
-}
-
-int
-cpprof__own_thread_detached(bool (*f)(void *arg), void *arg, unsigned flags)
-{
-    const struct cpprof__own_thread t = {
-        .name = "cpprof", .run = f, .arg = arg, .flags = flags};
-
-    return cpprof__own_thread_start_detached(&t);
 }
 
 /* ---- in somebody's stead ---------------------------------------------- */
@@ -762,6 +756,7 @@ give_up(struct cpprof__own_thread *t)
     if (cpprof__keeper_is(t))
         cpprof__keeper_is_gone();
     leave_keeper(t->flags);
+    t->is_joined = true;
     if (t->is_detached)
         free_detached(t);
     else
@@ -772,15 +767,20 @@ void
 cpprof__own_threads_resume(void)
 {
     struct cpprof__own_thread *t, *next;
+    void (*lost)(void) = NULL;
 
     set_pausing(0);
     join_paused();
     for (t = paused, paused = NULL; t; t = next) {
         next = t->next_paused;
-        if (start(t))
-            give_up(t);
+        if (!start(t))
+            continue;
+        lost = t->lost ? t->lost : lost;
+        give_up(t);
     }
     cpprof__own_lock_give(&change);
+    if (lost)
+        lost();
 }
 
 void

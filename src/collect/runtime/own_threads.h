@@ -46,6 +46,8 @@ struct cpprof__own_thread {
     void *arg;
     uint32_t *wake; /* the futex that it sleeps on; or NULL */
     unsigned flags;
+    void (*lost)(void); /* on a thread of the program, its signals blocked: this
+                         * one cannot begin again after a pause; or NULL */
 
     /* Of own_threads.c. */
     pthread_t thread;
@@ -69,11 +71,17 @@ cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns);
 /* One that nobody waits for: the rest is as above. 0 or an errno. Safety: MT.
  */
 int
-cpprof__own_thread_detached(bool (*run)(void *arg), void *arg, unsigned flags);
-
-/* The same with a name and a futex. Safety: MT. */
-int
 cpprof__own_thread_start_detached(const struct cpprof__own_thread *what);
+
+/* The same, of no name and no futex. */
+static inline int
+cpprof__own_thread_detached(bool (*run)(void *arg), void *arg, unsigned flags)
+{
+    const struct cpprof__own_thread t = {
+        .name = "cpprof", .run = run, .arg = arg, .flags = flags};
+
+    return cpprof__own_thread_start_detached(&t);
+}
 
 /* Has the calling thread, one of ours, a table of descriptors of its own? */
 bool

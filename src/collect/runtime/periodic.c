@@ -83,6 +83,7 @@ cpprof__periodic_start(struct cpprof__periodic *p)
         .arg = p,
         .wake = p->wake,
         .flags = p->flags,
+        .lost = p->lost,
     };
     return cpprof__own_thread_start(&p->thread);
 }

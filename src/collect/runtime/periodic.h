@@ -16,6 +16,7 @@ struct cpprof__periodic {
     uint32_t n_periods; /* that are one now, as turn() may set it; 0: 1 */
     uint32_t *wake; /* a futex: 1 ends a pause; its turn clears it; or NULL */
     unsigned flags; /* of its thread */
+    void (*lost)(void);
 
     struct cpprof__own_thread thread;
     uint32_t finish;
