@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -574,9 +575,13 @@ stay(struct dl_phdr_info *info, size_t n, void *arg)
 static void
 do_loader(void)
 {
+    static _Atomic bool is_there;
+
     usleep(20000);
-    if (n_usr1 == 1)
-        dl_iterate_phdr(stay, NULL);
+    if (n_usr1 != 1 || atomic_exchange(&is_there, true))
+        return;
+    dl_iterate_phdr(stay, NULL);
+    is_there = false;
 }
 
 static void

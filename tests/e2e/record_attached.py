@@ -539,6 +539,27 @@ def leaves_before_it_may_not():
         t.same("and it goes on", h.end()[0], 0)
 
 
+def says_why_it_waits():
+    """Another thread of the process has the loader's lock."""
+    with Host("loader 2") as h:
+        h.process.send_signal(signal.SIGUSR1)
+        h.process.stdout.readline()
+        before = n_threads(h.pid)
+        p = subprocess.Popen([cpprof, "record", "-t", "heap", "-p", str(h.pid),
+                              "-o", "l.pb.gz"], stderr=subprocess.PIPE,
+                             text=True)
+        t.has("a command that waits for a process says so",
+              p.stderr.readline(), "waiting for it: ")
+        p.send_signal(signal.SIGINT)
+        words = p.communicate(timeout=60)[1]
+        t.has("Ctrl-C ends that", words,
+              "not attached: interrupted before it answered")
+        h.process.send_signal(signal.SIGUSR1)
+        t.ok("the process is alone again",
+             wait_until(lambda: n_threads(h.pid) == before), n_threads(h.pid))
+        t.same("and goes on", h.end()[0], 0)
+
+
 NAMED = """
 import time
 with open("/proc/self/comm", "w") as f:
@@ -890,6 +911,7 @@ def records():
     ends_at_once_when_asked_twice()
     leaves_other_namespaces()
     leaves_before_it_may_not()
+    says_why_it_waits()
     names_do_no_harm()
     children_are_left()
     reports_on_processes()

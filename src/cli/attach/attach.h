@@ -102,7 +102,9 @@ struct cpprof__target {
     bool is_visible;        /* its memory may be read, and its code is of this
                              * processor: whoever refuses it, perf events may do */
     bool is_loaded;         /* it is there already */
-    const struct cpprof__image *loaded; /* then its image */
+    void (*is_slow)(const struct cpprof__target *); /* once, when a call takes
+                                                     * long; or NULL */
+    const struct cpprof__image *loaded;             /* then its image */
     struct cpprof__buffer auxv; /* of the program that it runs, where it lies */
     struct cpprof__buffer maps;
     struct cpprof__images images;
@@ -232,6 +234,26 @@ bool
 cpprof__turn_take(pid_t pid, int *turn);
 void
 cpprof__turn_release(int turn);
+
+/* Has somebody asked us to end? These signals may be blocked. */
+bool
+cpprof__is_interrupted(void);
+
+/*
+ * So much time, as it passes on a machine that has a processor for each who
+ * wants one: where a hundred share one, it lasts longer in proportion.
+ */
+struct cpprof__patience {
+    uint64_t left_ns;
+    uint64_t at_ns; /* CLOCK_MONOTONIC, when it was last counted */
+};
+
+void
+cpprof__patience_begin(struct cpprof__patience *p, uint64_t ns);
+
+/* To be asked again and again; false: it is over. */
+bool
+cpprof__patience_has(struct cpprof__patience *p);
 
 /* ------------------------------------------------------- inject.c ----- */
 

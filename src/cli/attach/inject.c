@@ -37,13 +37,17 @@
 
 #if defined __x86_64__ && defined __LP64__
 
-/* How long a safe point is sought, a thread may take to come to the entry, and
- * the function may take. One that does not come by itself is asked no more
- * after the second of these, and another is. */
+/* Tunables. How long a safe point is sought, a thread may take to come to the
+ * entry, and the function may take, with patience (turn.c). One that does not
+ * come by itself is asked no more after the second of these, and another is. */
 #define SEEK_NS (30 * CPPROF__NS_PER_S)
 #define SOON_NS (2 * CPPROF__NS_PER_S)
 #define COME_NS (30 * CPPROF__NS_PER_S)
 #define CALL_NS (60 * CPPROF__NS_PER_S)
+
+/* Tunable. After this somebody who waits wants to know why, and may give up:
+ * before, a call that has begun is soon done, and leaves nobody behind. */
+#define SLOW_NS (5 * CPPROF__NS_PER_S)
 
 #define POLL_NS 200000
 
@@ -60,9 +64,12 @@
 /* What the child found, in memory that it shares with us. */
 struct result {
     bool done;
+    bool is_unwanted;    /* what we found: to end before it is done */
     uint64_t area, seat; /* addresses in the process */
     unsigned number;     /* of the seat */
     struct cpprof__injected how;
+    uint64_t since_ns;
+    bool is_slow; /* and that was told */
     char message[CPPROF__REASON_BYTES];
 };
 
@@ -85,6 +92,14 @@ fail(struct attempt *a, const char *format, ...)
     vsnprintf(a->result->message, sizeof a->result->message, format, args);
     va_end(args);
     return false;
+}
+
+/* Has the call taken long, and has somebody asked us to end? */
+static bool
+is_given_up(uint64_t since_ns)
+{
+    return cpprof__now_ns(CLOCK_MONOTONIC) - since_ns > SLOW_NS &&
+           cpprof__is_interrupted();
 }
 
 static void
@@ -479,11 +494,12 @@ list_threads(const struct cpprof__target *t, size_t *n)
 static void
 borrow(struct attempt *a)
 {
-    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + SEEK_NS;
+    struct cpprof__patience patience;
     struct candidate *threads;
     size_t n, i;
     bool done = false;
 
+    cpprof__patience_begin(&patience, SEEK_NS);
     do {
         threads = list_threads(a->target, &n);
         if (!n)
@@ -500,7 +516,8 @@ borrow(struct attempt *a)
         }
         a->is_round_two = true;
         nap(5000000);
-    } while (cpprof__now_ns(CLOCK_MONOTONIC) < until &&
+    } while (cpprof__patience_has(&patience) &&
+             !__atomic_load_n(&a->result->is_unwanted, __ATOMIC_RELAXED) &&
              !kill(a->target->pid, 0) && cpprof__attach_is_same(a->target));
 }
 
@@ -518,23 +535,32 @@ read_state(const struct cpprof__target *t, const struct result *r)
 
 /* Wait for another state than this one. A process that is stopped has none. */
 static uint32_t
-wait_while(const struct cpprof__target *t, const struct result *r,
-           uint32_t state, uint64_t patience_ns)
+wait_while(const struct cpprof__target *t, struct result *r, uint32_t state,
+           uint64_t patience_ns)
 {
-    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + patience_ns;
+    struct cpprof__patience patience;
     unsigned n = 0;
     uint32_t now;
 
+    cpprof__patience_begin(&patience, patience_ns);
     while ((now = read_state(t, r)) == state &&
-           cpprof__now_ns(CLOCK_MONOTONIC) < until &&
-           (++n % POLLS_A_LOOK || !cpprof__attach_is_stopped(t->pid)))
+           cpprof__patience_has(&patience) &&
+           (++n % POLLS_A_LOOK || (!cpprof__attach_is_stopped(t->pid) &&
+                                   !is_given_up(r->since_ns)))) {
+        if (!r->is_slow &&
+            cpprof__now_ns(CLOCK_MONOTONIC) - r->since_ns > SLOW_NS) {
+            r->is_slow = true;
+            if (t->is_slow)
+                t->is_slow(t);
+        }
         nap(POLL_NS);
+    }
     return now;
 }
 
 /* *again: the thread did not come, and another may be tried. */
 static bool
-read_result(const struct cpprof__target *t, const struct result *r,
+read_result(const struct cpprof__target *t, struct result *r,
             struct cpprof__guest *g, char message[CPPROF__REASON_BYTES],
             bool *again)
 {
@@ -555,13 +581,16 @@ read_result(const struct cpprof__target *t, const struct result *r,
     else if (state != CPPROF__GUEST_DONE && cpprof__attach_is_stopped(t->pid))
         snprintf(message, CPPROF__REASON_BYTES, CPPROF__STOPPED_WORDS,
                  (int)t->pid);
+    else if (state != CPPROF__GUEST_DONE && is_given_up(r->since_ns))
+        snprintf(message, CPPROF__REASON_BYTES,
+                 "interrupted before it answered");
     else if (state == CPPROF__GUEST_PREPARED)
         snprintf(message, CPPROF__REASON_BYTES,
                  "no thread of it came to where it can be borrowed");
     else if (state != CPPROF__GUEST_DONE)
         snprintf(message, CPPROF__REASON_BYTES,
-                 "it did not answer within %d seconds",
-                 (int)(CALL_NS / CPPROF__NS_PER_S));
+                 "it did not answer: a thread that cpprof made in it still "
+                 "waits for a lock or a processor, and then ends");
     else
         snprintf(message, CPPROF__REASON_BYTES, "%.*s",
                  (int)strnlen(g->message, sizeof g->message), g->message);
@@ -613,19 +642,33 @@ prepare_child(void)
     setpriority(PRIO_PROCESS, 0, -20);
 }
 
+/* Until the child has ended; false: it cannot be waited for. */
+static bool
+wait_for_child(struct attempt *a, pid_t child)
+{
+    pid_t ended;
+    int status;
+
+    while (!(ended = waitpid(child, &status, WNOHANG))) {
+        if (is_given_up(a->result->since_ns))
+            __atomic_store_n(&a->result->is_unwanted, true, __ATOMIC_RELAXED);
+        nap(POLL_NS);
+    }
+    return ended == child;
+}
+
 /* The child, and what it left. */
 static bool
 borrow_by_child(struct attempt *a, char message[CPPROF__REASON_BYTES])
 {
     pid_t child = fork();
-    int status;
 
     if (child == 0) {
         prepare_child();
         borrow(a);
         _exit(0);
     }
-    if (child < 0 || waitpid(child, &status, 0) != child)
+    if (child < 0 || !wait_for_child(a, child))
         snprintf(a->result->message, sizeof a->result->message, "%s",
                  strerror(errno));
     if (!a->result->done)
@@ -637,10 +680,11 @@ borrow_by_child(struct attempt *a, char message[CPPROF__REASON_BYTES])
 static bool
 call(struct attempt *a, char message[CPPROF__REASON_BYTES])
 {
-    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + SEEK_NS;
     const struct cpprof__guest asked = *a->guest;
+    struct cpprof__patience patience;
     bool done, again;
 
+    cpprof__patience_begin(&patience, SEEK_NS);
     do {
         *a->guest = asked;
         a->result->done = again = a->result->how.was_unsafe = false;
@@ -649,7 +693,8 @@ call(struct attempt *a, char message[CPPROF__REASON_BYTES])
             a->area = 0;
         done = borrow_by_child(a, message) &&
                read_result(a->target, a->result, a->guest, message, &again);
-    } while (again && cpprof__now_ns(CLOCK_MONOTONIC) < until);
+    } while (again && !is_given_up(a->result->since_ns) &&
+             cpprof__patience_has(&patience));
     return done;
 }
 
@@ -668,6 +713,7 @@ cpprof__inject(const struct cpprof__target *target, const char *function,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     snprintf(message, CPPROF__REASON_BYTES, "out of memory");
     if (a.guest && a.result != MAP_FAILED) {
+        a.result->since_ns = start_ns;
         snprintf(message, CPPROF__REASON_BYTES, "too much to be said at once");
         done = fill_guest(a.guest, target, function, argument);
     }

@@ -36,7 +36,7 @@
 /* Each takes some milliseconds at its begin and at its end. */
 #define PROCESSES_MAX 1000
 
-/* Tunable. So long a process may take to put everything back. */
+/* Tunable. So long a process may take to put everything back, with patience. */
 #define DETACH_NS (15 * CPPROF__NS_PER_S)
 
 /* Tunable. Samples from outside are taken so often: a buffer has room for half
@@ -295,6 +295,14 @@ end_outside(struct process *p)
     p->outside = NULL;
 }
 
+static void
+say_slow(const struct cpprof__target *target)
+{
+    cpprof__cli_warn("%d (%s): waiting for it: its threads are busy, or have "
+                     "a lock of libc; Ctrl-C gives up",
+                     (int)target->pid, target->name);
+}
+
 static bool
 attach(struct attached *a, struct process *p, struct cpprof__target *target)
 {
@@ -303,6 +311,7 @@ attach(struct attached *a, struct process *p, struct cpprof__target *target)
 
     if (!p->may_attach)
         return begin_outside(a, p, target);
+    target->is_slow = say_slow;
     p->is_attached =
         cpprof__inject(target, "cpprof_attach", a->config, message, &how);
     if (p->is_attached)
@@ -371,10 +380,11 @@ static bool
 wait_for_detach(const struct attached *a, const struct process *p)
 {
     const struct timespec pause = {0, CPPROF__NS_PER_S / 100};
-    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + DETACH_NS;
+    struct cpprof__patience patience;
 
+    cpprof__patience_begin(&patience, DETACH_NS);
     while (has_own_threads(p->pid)) {
-        if (cpprof__now_ns(CLOCK_MONOTONIC) > until ||
+        if (!cpprof__patience_has(&patience) ||
             cpprof__attach_is_stopped(p->pid))
             return false;
         nanosleep(&pause, NULL);
