@@ -850,14 +850,16 @@ def records_in_a_pid_namespace():
 
 
 def program(text, flags):
-    """A process of a C program, or None without a compiler for it."""
-    with open("x.c", "w", encoding="ascii") as f:
+    """A process of a C program, or None without a compiler for it. Others are
+    made meanwhile, of the same name."""
+    x = tempfile.mkdtemp(dir=".") + "/x"
+    with open(x + ".c", "w", encoding="ascii") as f:
         f.write(text)
-    done = subprocess.run(["cc", "-o", "x"] + flags + ["x.c"],
+    done = subprocess.run(["cc", "-o", x] + flags + [x + ".c"],
                           capture_output=True, check=False)
     if done.returncode:
         return None
-    p = subprocess.Popen(["./x"])
+    p = subprocess.Popen([x])
     time.sleep(0.2)
     return p
 
