@@ -23,6 +23,9 @@ CPPROF__NAMES_BENEATH(BENEATH)
     extern char real_##name[] __attribute__((weak));
 CPPROF__NAMES_UNWRAPPED(MAY_BE_MISSING)
 
+/* Not in glibc before 2.34; credentials.c has what it does. */
+extern char real_close_range[] __attribute__((weak));
+
 #define ADDRESS(group, name) real_##name,
 static void *const addresses[CPPROF__N_NEXT] = {
     CPPROF__NAMES(ADDRESS) CPPROF__NAMES_BENEATH(ADDRESS)};

@@ -164,7 +164,6 @@
     X(RELEASE, free_aligned_sized)                                             \
     X(UNLOAD, dlclose)                                                         \
     X(PROCESS, initgroups)                                                     \
-    X(PROCESS, close_range)                                                    \
     CPPROF__CXX_NAMES(X)
 
 enum cpprof__name {
