@@ -7,7 +7,7 @@ not how busy the machine is; the second is time that passed. Start is what it
 takes to main(), exit from the end of main() to the end of the process. The
 program does next to nothing, so these are the costs of being there, not of
 sampling. The row of an empty library is the least that a preloaded one can
-cost.
+cost; the next has one that exports as many names as ours.
 """
 import glob
 import os
@@ -33,9 +33,10 @@ def ways(build, folder):
     """(name, environment) of each row; peers that are missing are left out."""
     ours = os.path.join(build, "libcpprof.so")
     out = ",out=" + folder + "/%p.%k"
-    empty = os.path.join(build, "bench", "libempty.so")
+    empty = os.path.join(build, "bench", "libempty%s.so")
     rows = [("plain", {}), ("plain again", {}),
-            ("empty library", {"LD_PRELOAD": empty}),
+            ("empty library", {"LD_PRELOAD": empty % ""}),
+            ("empty, our names", {"LD_PRELOAD": empty % "_names"}),
             ("off", {"LD_PRELOAD": ours})]
     for name, words in (
             ("cpu", "cpu" + out), ("heap", "heap" + out),
