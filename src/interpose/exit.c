@@ -258,13 +258,6 @@ _exit(int status)
 }
 
 static void
-_exit_first(int status)
-{
-    FIRST(_exit)(status);
-    __builtin_unreachable();
-}
-
-static void
 _exit_on(int status)
 {
     CPPROF__EXEMPT;
@@ -284,13 +277,6 @@ CPPROF_API void
 _Exit(int status)
 {
     ENTRY(_Exit)(status);
-    __builtin_unreachable();
-}
-
-static void
-_Exit_first(int status)
-{
-    FIRST(_Exit)(status);
     __builtin_unreachable();
 }
 

@@ -9,6 +9,8 @@
  */
 #include "interpose/locks.h"
 
+#include "arch/place.h"
+
 #if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #define HAS_SINGLE_THREADED
@@ -178,8 +180,8 @@ follow(void)
     } while (on == cpprof__waits_are_off());
 }
 
-void
-cpprof__waits_start(void)
+CPPROF__FIRST_STEP void
+cpprof__waits_follow(void)
 {
     store_release(&cpprof__waits_changed, follow);
     follow();

@@ -208,6 +208,6 @@ give_up_for_condition(pthread_mutex_t *m, const void *leaf)
 
 /* The names do what is on, and again whenever that changes. */
 void
-cpprof__waits_start(void);
+cpprof__waits_follow(void);
 
 #endif

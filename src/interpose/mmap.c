@@ -10,6 +10,7 @@
 
 #include "interpose/heap.h"
 
+#include "arch/place.h"
 #include "collect/heap/heap_maps.h"
 #include "collect/signal/heap/heap.h"
 #include "interpose/take_over.h"
@@ -137,18 +138,6 @@ mremap(void *at, size_t n, size_t n_now, int flags, ...)
 }
 
 static void *
-mremap_first(void *at, size_t n, size_t n_now, int flags, ...)
-{
-    va_list list;
-    void *to;
-
-    va_start(list, flags);
-    to = va_arg(list, void *);
-    va_end(list);
-    return FIRST(mremap)(at, n, n_now, flags, to);
-}
-
-static void *
 mremap_on(void *at, size_t n, size_t n_now, int flags, ...)
 {
     va_list list;
@@ -169,7 +158,7 @@ follow(void)
     cpprof__switch_group(CPPROF__MAPS, true);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__maps_start(void)
 {
     store_release(&cpprof__maps_changed, follow);

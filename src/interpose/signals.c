@@ -145,14 +145,6 @@ prctl(int option, ...)
     return ENTRY(prctl)(option, WORDS);
 }
 
-static int
-prctl_first(int option, ...)
-{
-    WORDS_OF(option);
-
-    return FIRST(prctl)(option, WORDS);
-}
-
 /* libc's calls leave signal 33 as it is. */
 static void
 change_own_signal(int how)

@@ -4,8 +4,8 @@
  * and the switching of groups.
  *
  * Invariant: a pointer leads to a function that can be called at any time. It
- * is set after the next definition was found, and an operator of C++ whose next
- * definition went with a library leads to NAME_first again.
+ * is set after the next definition was found, and that of an operator of C++
+ * whose next definition went with a library is NULL again.
  */
 #include "interpose/take_over.h"
 
@@ -18,12 +18,24 @@ static bool is_done
     CPPROF__AT_START; /* all names were found, and all entries set */
 static bool is_on[CPPROF__N_GROUPS] CPPROF__AT_START;
 
-static const struct row {
-    struct cpprof__hook *hook;
-    enum cpprof__group group;
-} rows[] = {
-#define ROW(group, name) {&name##_hook, CPPROF__##group},
-    CPPROF__NAMES(ROW)};
+void *cpprof__entries[CPPROF__N_NAMES] CPPROF__AT_START;
+
+static const uint8_t groups[] = {
+#define GROUP(group, name) CPPROF__##group,
+    CPPROF__NAMES(GROUP)};
+
+static void *
+hook(enum cpprof__name name, bool on)
+{
+    switch (name) {
+#define HOOK_OF(group, name)                                                   \
+    case CPPROF__NAME_##name:                                                  \
+        return name##_hook(on);
+        CPPROF__NAMES(HOOK_OF)
+    default:
+        return NULL;
+    }
+}
 
 /* The program called what cannot be carried out. */
 static void
@@ -33,64 +45,64 @@ missing(void)
 }
 
 static bool
-is_operator(const struct row *row)
+is_operator(enum cpprof__name name)
 {
-    return row->group == CPPROF__NEW || row->group == CPPROF__DELETE;
+    return groups[name] == CPPROF__NEW || groups[name] == CPPROF__DELETE;
 }
 
 /* An operator that is not the allocator's own, as those of the standard
  * libraries, calls malloc, and is counted there. */
 static bool
-is_counted(const struct row *row, enum cpprof__name name)
+is_counted(enum cpprof__name name)
 {
-    return !is_operator(row) || cpprof__is_of_allocator(name);
+    return !is_operator(name) || cpprof__is_of_allocator(name);
 }
 
 static void
-set_to(const struct row *row, enum cpprof__name name, bool on)
+set_to(enum cpprof__name name, bool on)
 {
     void *to = load_relaxed(&cpprof__next[name]);
 
-    if (to && on && is_counted(row, name))
-        to = row->hook->on;
-    __atomic_store_n(&row->hook->entry, to ? to : row->hook->first,
-                     __ATOMIC_SEQ_CST);
+    if (to && on && is_counted(name))
+        to = hook(name, true);
+    __atomic_store_n(&cpprof__entries[name], to, __ATOMIC_SEQ_CST);
 }
 
 static void
 set_entry(enum cpprof__name name)
 {
-    const struct row *row = &rows[name];
-    bool *group = &is_on[row->group], on;
+    bool *group = &is_on[groups[name]], on;
 
     do {
         on = __atomic_load_n(group, __ATOMIC_SEQ_CST);
-        set_to(row, name, on);
+        set_to(name, on);
     } while (on != __atomic_load_n(group, __ATOMIC_SEQ_CST));
 }
 
 /* What nobody defines is what it is otherwise. */
 static void
-set_all(void)
+set_found(enum cpprof__name name)
 {
-    unsigned i;
+    void *otherwise;
 
-    for (i = 0; i < CPPROF__N_NAMES; i++) {
-        void *otherwise = rows[i].hook->otherwise;
-
-        if (!cpprof__next[i] && !is_operator(&rows[i]))
-            cpprof__next[i] = otherwise ? otherwise : (void *)missing;
-        set_entry(i);
+    if (!load_acquire(&cpprof__next[name]) && !is_operator(name)) {
+        otherwise = hook(name, false);
+        store_release(&cpprof__next[name],
+                      otherwise ? otherwise : (void *)missing);
     }
+    set_entry(name);
 }
 
 void
 cpprof__take_over(void)
 {
+    unsigned i;
+
     if (load_acquire(&is_done))
         return;
     cpprof__names_find();
-    set_all();
+    for (i = 0; i < CPPROF__N_NAMES; i++)
+        set_found(i);
     store_release(&is_done, true);
 }
 
@@ -99,10 +111,14 @@ cpprof__switch_group(enum cpprof__group group, bool on)
 {
     unsigned i;
 
+    if (on)
+        cpprof__take_over();
+    else if (!load_acquire(&is_done))
+        return; /* nor was it ever on */
     on = on && !cpprof__program_has_tsan();
     __atomic_store_n(&is_on[group], on, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__N_NAMES; i++)
-        if (rows[i].group == group)
+        if (groups[i] == group)
             set_entry(i);
 }
 
@@ -115,7 +131,7 @@ find_operators(struct dl_phdr_info *info, size_t size, void *arg)
 
     cpprof__names_find_operators();
     for (i = 0; i < CPPROF__N_NAMES; i++)
-        if (is_operator(&rows[i]))
+        if (is_operator(i))
             set_entry(i);
     return 1;
 }
@@ -128,20 +144,21 @@ cpprof__find_operators_again(void)
     dl_iterate_phdr(find_operators, NULL);
 }
 
-/* The library is first entered here: by the loader, or by a constructor. Later
- * only an operator that nobody defined leads here. */
+/* A name is called for the first time, or an operator that nobody defined. */
 void *
 cpprof__first_call(enum cpprof__name name)
 {
-    const struct row *row = &rows[name];
+    void *entry;
 
-    if (!load_acquire(&is_done)) {
-        cpprof__take_over();
-    } else {
+    if (is_operator(name) &&
+        (load_acquire(&is_done) || cpprof__names_have_begun())) {
         cpprof__find_operators_again();
         cpprof__switch_group(CPPROF__UNLOAD, true); /* they may go again */
+    } else {
+        if (!load_acquire(&cpprof__next[name]))
+            cpprof__name_find(name);
+        set_found(name);
     }
-    if (!load_relaxed(&cpprof__next[name]))
-        return row->hook->otherwise;
-    return load_relaxed(&row->hook->entry);
+    entry = load_relaxed(&cpprof__entries[name]);
+    return entry ? entry : hook(name, false);
 }

@@ -4,10 +4,11 @@
  * are taken over in this one way.
  *
  * The exported function is a jump through a pointer, to the next definition
- * while the group of the name is off, or to NAME_on. The pointers are set by
- * the constructor, and whenever a group is switched; before it they lead to
- * NAME_first, which sets all of them. So a program in which nothing is profiled
- * pays for a jump and runs no code of ours.
+ * while the group of the name is off, or to NAME_on. The constructor or the
+ * first use sets all pointers, and so does whoever switches a group; before,
+ * the first call of a name finds its next definition and sets its pointer. So
+ * a program in which nothing is profiled pays for a jump, runs no code of ours
+ * but that once, and finds no name that it does not call.
  *
  * What NAME_on calls is cpprof__real(NAME).
  */
@@ -33,22 +34,20 @@ enum cpprof__group {
     CPPROF__N_GROUPS
 };
 
-struct cpprof__hook {
-    void *entry;     /* where the exported function jumps to */
-    void *first;     /* the same as long as nobody is known who defines it */
-    void *on;        /* what the name does while its group is on */
-    void *otherwise; /* the same when nobody else defines it; NULL: that cannot
-                      * be carried out */
-};
-
 #pragma GCC visibility push(hidden)
-#define CPPROF__HOOK_OF(group, name) extern struct cpprof__hook name##_hook;
+/* Where the exported functions jump to; NULL: ask cpprof__first_call(). */
+extern void *cpprof__entries[CPPROF__N_NAMES];
+
+/* NAME_hook(true) is what the name does while its group is on, and
+ * NAME_hook(false) is that when nobody else defines it; NULL: that cannot be
+ * carried out. They are functions because a table of addresses would have to be
+ * relocated at each start. */
+#define CPPROF__HOOK_OF(group, name) void *name##_hook(bool on);
 CPPROF__NAMES(CPPROF__HOOK_OF)
 #undef CPPROF__HOOK_OF
 #pragma GCC visibility pop
 
-/* Find all names, and set all pointers: by the constructor, and by who calls
- * one of the names earlier. Safety: AS. */
+/* Find all names, and set all pointers. Safety: AS. */
 void
 cpprof__take_over(void);
 
@@ -61,21 +60,29 @@ cpprof__switch_group(enum cpprof__group group, bool on);
 void
 cpprof__find_operators_again(void);
 
-/* Set all pointers, and return where that name leads now. */
-void *
+/* Set the pointer of that name, and return where it leads now. */
+__attribute__((cold)) void *
 cpprof__first_call(enum cpprof__name name);
 
-#define ENTRY(name) ((__typeof__(name) *)load_relaxed(&name##_hook.entry))
+static inline void *
+cpprof__entry(enum cpprof__name name)
+{
+    void *entry = load_relaxed(&cpprof__entries[name]);
 
-/* A name whose exported function, and NAME_first, are written out. */
+    return __builtin_expect(entry != NULL, 1) ? entry
+                                              : cpprof__first_call(name);
+}
+
+#define ENTRY(name) ((__typeof__(name) *)cpprof__entry(CPPROF__NAME_##name))
+
+/* A name whose exported function is written out. */
 #define HOOK(name, otherwise)                                                  \
-    static __typeof__(name) name##_on, name##_first;                           \
-    struct cpprof__hook name##_hook = {                                        \
-        (void *)name##_first, (void *)name##_first, (void *)name##_on,         \
-        (void *)(otherwise)};
-
-#define FIRST(name)                                                            \
-    ((__typeof__(name) *)cpprof__first_call(CPPROF__NAME_##name))
+    static __typeof__(name) name##_on;                                         \
+                                                                               \
+    void *name##_hook(bool on)                                                 \
+    {                                                                          \
+        return on ? (void *)name##_on : (void *)(otherwise);                   \
+    }
 
 #define TAKE_OVER_OR(name, result, parameters, arguments, otherwise)           \
     HOOK(name, otherwise)                                                      \
@@ -83,11 +90,6 @@ cpprof__first_call(enum cpprof__name name);
     CPPROF_API result name parameters                                          \
     {                                                                          \
         return ENTRY(name) arguments;                                          \
-    }                                                                          \
-                                                                               \
-    static result name##_first parameters                                      \
-    {                                                                          \
-        return FIRST(name) arguments;                                          \
     }
 
 #define TAKE_OVER(name, result, parameters, arguments)                         \

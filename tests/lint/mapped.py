@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What the loader has to do with libcpprof.so at each start of a program: two
-segments, of less than 2 MB together, small variables side by side so that few
-pages are written to, and nothing bound later or writable that need not be.
+segments, of less than 2 MB together, few names to look up, few addresses to
+relocate, on few pages, small variables side by side, and nothing writable that
+need not be.
 
     mapped.py LIBRARY
     mapped.py --self-test
@@ -17,6 +18,9 @@ SEGMENTS_MAX = 2
 BYTES_MAX = 2 << 20
 SMALL = 1023   # bytes
 PAGES_MAX = 5  # that those which begin as 0 lie on
+LOOK_UPS_MAX = 45
+ADDRESSES_MAX = 600
+WRITTEN_MAX = 3  # pages with addresses on them
 
 
 def output(*command):
@@ -43,6 +47,13 @@ def small_pages(library):
             if int(size, 16) <= SMALL and first <= int(at, 16) < limit}
 
 
+def relocations(library):
+    """(address, type) of what the loader does at the start."""
+    text = output("readelf", "-rW", library)
+    return [(int(at, 16), kind) for at, kind in
+            re.findall(r"^(\w{16})  \w+ (R_X86_64_\w+)", text, re.M)]
+
+
 def faults(library):
     rows = segments(library)
     loads = [(at, n) for kind, at, n in rows if kind == "LOAD"]
@@ -56,8 +67,20 @@ def faults(library):
         yield "%d bytes of address space, less than %d" % (n_bytes, BYTES_MAX)
     if not any(kind == "GNU_RELRO" for kind, _, _ in rows):
         yield "addresses stay writable: no GNU_RELRO"
-    if "BIND_NOW" not in output("readelf", "-dW", library):
-        yield "names are bound when they are called: no BIND_NOW"
+    if "BIND_NOW" in output("readelf", "-dW", library):
+        yield "names are bound that are not called: BIND_NOW"
+    fixed = relocations(library)
+    n_look_ups = sum(kind in ("R_X86_64_GLOB_DAT", "R_X86_64_64")
+                     for _, kind in fixed)
+    n_addresses = sum(kind == "R_X86_64_RELATIVE" for _, kind in fixed)
+    n_written = len({at // PAGE for at, _ in fixed})
+    if n_look_ups > LOOK_UPS_MAX:
+        yield "%d names are looked up, %d at most" % (n_look_ups, LOOK_UPS_MAX)
+    if n_addresses > ADDRESSES_MAX:
+        yield "%d addresses, %d at most" % (n_addresses, ADDRESSES_MAX)
+    if n_written > WRITTEN_MAX:
+        yield ("addresses are on %d pages, %d at most"
+               % (n_written, WRITTEN_MAX))
     if n_pages > PAGES_MAX:
         yield ("variables of %d bytes and less lie on %d pages, %d at most"
                % (SMALL, n_pages, PAGES_MAX))
@@ -66,10 +89,16 @@ def faults(library):
 # Large and small ones in turn.
 SOURCE = "char large[%d];\n" + "".join(
     "int a%d;\nchar b%d[10000];\n" % (i, i) for i in range(PAGES_MAX + 3))
+TABLE = "".join("void f%d(void);\n" % i for i in range(LOOK_UPS_MAX + 1))
+TABLE += "void (*const t[])(void) = {%s};\n" % ", ".join(
+    "f%d" % i for i in range(LOOK_UPS_MAX + 1))
+ADDRESSES = ("static char c;\n#define P &c,\n#define P8 P P P P P P P P\n"
+             "#define P64 P8 P8 P8 P8 P8 P8 P8 P8\n"
+             "char *p[] = {%s};\n" % ("P64 " * 33))
 
 
 def self_test():
-    good = ["-Wl,-z,noseparate-code", "-Wl,-z,now", "-fdata-sections",
+    good = ["-Wl,-z,noseparate-code", "-Wl,-z,lazy", "-fdata-sections",
             "-Wl,--sort-section=alignment"]
     with tempfile.TemporaryDirectory() as folder:
         for wrong, n, change in (
@@ -78,12 +107,17 @@ def self_test():
                  lambda words: ["-Wl,-z,separate-code"] + words[1:]),
                 (["bytes of"], 2 << 20, lambda words: words),
                 (["GNU_RELRO"], 1, lambda words: words + ["-Wl,-z,norelro"]),
-                (["BIND_NOW"], 1, lambda words: words + ["-Wl,-z,lazy"]),
+                (["BIND_NOW"], 1, lambda words: words + ["-Wl,-z,now"]),
+                (["looked up"], 1, lambda words: words + ["-DTABLE"]),
+                (["addresses, 600", "addresses are"], 1,
+                 lambda words: words + ["-DADDRESSES"]),
                 (["pages"], 1, lambda words: words[:2])):
             source = os.path.join(folder, "x.c")
             library = os.path.join(folder, "x.so")
             with open(source, "w", encoding="utf-8") as file:
                 file.write(SOURCE % n)
+                file.write("#ifdef TABLE\n%s#endif\n" % TABLE)
+                file.write("#ifdef ADDRESSES\n%s#endif\n" % ADDRESSES)
             subprocess.run(["cc", "-shared", "-fPIC", "-fno-common", source,
                             "-o", library] + change(good), check=True)
             found = list(faults(library))

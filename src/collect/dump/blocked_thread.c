@@ -48,7 +48,7 @@ static struct scratch {
     uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
 } scratch CPPROF__LARGE;
 
-static const struct cpprof__thread_self *main_self;
+static const struct cpprof__thread_self *main_self CPPROF__AT_START;
 
 CPPROF__FIRST_STEP void
 cpprof__blocked_thread_note_main(void)

@@ -13,6 +13,7 @@
  */
 #include "collect/heap/heap_maps.h"
 
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/runtime/own_lock.h"
@@ -33,7 +34,7 @@ struct piece {
 
 uint32_t cpprof__maps_heap;
 uint32_t cpprof__maps_n;
-void (*cpprof__maps_changed)(void);
+void (*cpprof__maps_changed)(void) CPPROF__AT_START;
 
 static struct piece *pieces; /* by address */
 static struct cpprof__own_lock lock;

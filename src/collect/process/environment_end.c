@@ -35,8 +35,6 @@ struct end {
     const char *name;
     bool (*has_own)(void); /* has this process added something? NULL: there is
                               always something, but a child writes none */
-    struct cpprof_writer
-        writer; /* how the first process writes it; .write NULL */
 };
 
 static const struct cpprof__environment *environment; /* NULL: not started */
@@ -81,7 +79,7 @@ has_held(void)
     return cpprof__waits_have_any(CPPROF__WAIT_MUTEX);
 }
 
-static struct end ends[] = {
+static const struct end ends[] = {
     {.kind = CPPROF__KIND_HEAP, .name = "heap", .has_own = has_sampled},
     {.kind = CPPROF__KIND_MMAP, .name = "mmap", .has_own = has_sampled},
     {.kind = CPPROF__KIND_BLOCK, .name = "block", .has_own = has_blocked},
@@ -92,6 +90,15 @@ static struct end ends[] = {
     {.kind = CPPROF__KIND_THREADLEAK, .name = "threadleak"},
 };
 #define N_ENDS (sizeof ends / sizeof *ends)
+
+/* How the first process writes each; .write NULL: it was not opened. */
+static struct cpprof_writer writers[N_ENDS];
+
+static struct cpprof_writer *
+writer_of(const struct end *end)
+{
+    return &writers[end - ends];
+}
 
 /* They are not in the tables that a recorder reads. */
 static bool
@@ -125,11 +132,11 @@ has_to_write(const struct end *end)
 /* The file of a process that was made gets its name when there is something to
  * write. */
 static enum cpprof_status
-open_end(struct end *end, struct cpprof_error *error)
+open_end(const struct end *end, struct cpprof_error *error)
 {
     return cpprof__environment_open(environment, end->name,
                                     is_made ? folder : NULL, is_made,
-                                    &end->writer, error);
+                                    writer_of(end), error);
 }
 
 static enum cpprof_status
@@ -142,23 +149,23 @@ write_mmap(struct cpprof_writer writer, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-write_end(struct end *end, struct cpprof_error *error)
+write_end(const struct end *end, struct cpprof_error *error)
 {
     enum cpprof_status status =
         is_made || *environment->directory ? open_end(end, error) : CPPROF_OK;
 
     if (status != CPPROF_OK)
         return status;
-    if (!end->writer.write)
+    if (!writer_of(end)->write)
         return CPPROF_OK;
     if (end->kind == CPPROF__KIND_HEAPLEAK)
         cpprof__leaks_at_end();
     if (end->kind == CPPROF__KIND_HEAP)
-        return cpprof_heap_write(&end->writer, &environment->heap, error);
+        return cpprof_heap_write(writer_of(end), &environment->heap, error);
     if (end->kind == CPPROF__KIND_MMAP)
-        return write_mmap(end->writer, error);
-    return cpprof_profile_write(cpprof_profile_lookup(end->name), &end->writer,
-                                &environment->others, error);
+        return write_mmap(*writer_of(end), error);
+    return cpprof_profile_write(cpprof_profile_lookup(end->name),
+                                writer_of(end), &environment->others, error);
 }
 
 /* All of them, even if one fails. */
@@ -231,8 +238,8 @@ close_all(void)
     size_t i;
 
     for (i = 0; i < N_ENDS; i++)
-        if (ends[i].writer.write)
-            ends[i].writer.close(ends[i].writer.ctx, 1);
+        if (writers[i].write)
+            writers[i].close(writers[i].ctx, 1);
 }
 
 static enum cpprof_status
@@ -367,6 +374,6 @@ cpprof__environment_end_stop(struct cpprof_error *error)
     cpprof__futex_wake(&is_stopping);
     started_pid = 0;
     for (i = 0; i < N_ENDS; i++)
-        ends[i].writer = (struct cpprof_writer){.size = 0};
+        writers[i] = (struct cpprof_writer){.size = 0};
     return status;
 }

@@ -207,18 +207,18 @@ find_in(const struct link_map *m, const struct names *names,
     return d->address;
 }
 
-/* The first definitions in the modules from `from` on, and before `end`, of
+/* The first definitions in the modules from `from` on, and up to `last`, of
  * those that have none yet: how many are left. No module is looked at behind
  * the last one that is needed: those that may be unloaded stand last. */
 static unsigned
 find(struct cpprof__definition *d, unsigned n, unsigned left,
-     const struct link_map *from, const struct link_map *end)
+     const struct link_map *from, const struct link_map *last)
 {
     const struct link_map *m;
     struct names names;
     unsigned i;
 
-    for (m = from; left && m && m != end; m = m->l_next) {
+    for (m = from; left && m; m = m == last ? NULL : m->l_next) {
         if (!read_names(m, &names))
             continue;
         for (i = 0; i < n; i++)
@@ -246,19 +246,35 @@ begin_all(struct cpprof__definition *d, const char *names, unsigned n)
         begin(&d[i], names);
 }
 
+/* In those that stand in front of this library. */
+static unsigned
+find_in_front(struct cpprof__definition *d, unsigned n, unsigned left,
+              const struct link_map *own)
+{
+    return own && own->l_prev ? find(d, n, left, first_of(own), own->l_prev)
+                              : left;
+}
+
 void
-cpprof__next_symbols(const char *names, struct cpprof__definition *d,
-                     unsigned n)
+cpprof__next_symbols_to(const struct link_map *last, const char *names,
+                        struct cpprof__definition *d, unsigned n)
 {
     const struct link_map *own = cpprof__own_module();
     unsigned left = n;
 
     begin_all(d, names, n);
     if (cpprof__own_is_late())
-        left = find(d, n, left, first_of(own), own);
+        left = find_in_front(d, n, left, own);
     if (own)
-        left = find(d, n, left, own->l_next, NULL);
-    find(d, n, left, first_of(own), own);
+        left = find(d, n, left, own->l_next, last);
+    find_in_front(d, n, left, own);
+}
+
+void
+cpprof__next_symbols(const char *names, struct cpprof__definition *d,
+                     unsigned n)
+{
+    cpprof__next_symbols_to(NULL, names, d, n);
 }
 
 void
@@ -268,7 +284,7 @@ cpprof__own_symbols(const char *names, struct cpprof__definition *d, unsigned n)
 
     begin_all(d, names, n);
     if (own)
-        find(d, n, n, own, own->l_next);
+        find(d, n, n, own, own);
 }
 
 void
@@ -310,39 +326,59 @@ cpprof__first_symbol(const char *name, const struct link_map **module)
 /* ---- who was linked with whom ----------------------------------------- */
 
 static const char *
-own_name(const struct link_map *own, const struct names *names)
+strings_of(const struct link_map *m)
 {
-    const ElfW(Dyn) *d = own->l_ld;
+    const ElfW(Dyn) *d = m->l_ld;
 
-    for (; d->d_tag != DT_NULL; d++)
+    for (; d && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_STRTAB)
+            return address_in(m, d->d_un.d_ptr);
+    return NULL;
+}
+
+static const char *
+name_of(const struct link_map *m)
+{
+    const char *strings = strings_of(m);
+    const ElfW(Dyn) *d = m->l_ld;
+
+    for (; strings && d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_SONAME)
-            return names->strings + d->d_un.d_val;
+            return strings + d->d_un.d_val;
     return NULL;
 }
 
 static bool
 needs(const struct link_map *m, const char *name)
 {
+    const char *strings = strings_of(m);
     const ElfW(Dyn) *d = m->l_ld;
-    struct names names;
 
-    if (!read_names(m, &names))
-        return false;
-    for (; d->d_tag != DT_NULL; d++)
-        if (d->d_tag == DT_NEEDED &&
-            strcmp(names.strings + d->d_un.d_val, name) == 0)
+    for (; strings && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED && is_same(strings + d->d_un.d_val, name))
             return true;
     return false;
+}
+
+const struct link_map *
+cpprof__last_needed(void)
+{
+    const struct link_map *own = cpprof__own_module(), *m, *last = NULL;
+    const char *name;
+
+    for (m = own ? own->l_next : NULL; m; m = m->l_next)
+        if ((name = name_of(m)) && needs(own, name))
+            last = m;
+    return last;
 }
 
 bool
 cpprof__own_is_linked(void)
 {
     const struct link_map *own = cpprof__own_module(), *m;
-    struct names names;
-    const char *name;
+    const char *name = own ? name_of(own) : NULL;
 
-    if (!own || !read_names(own, &names) || !(name = own_name(own, &names)))
+    if (!name)
         return true; /* it is the program itself */
     for (m = first_of(own); m; m = m->l_next)
         if (needs(m, name))
@@ -359,8 +395,7 @@ is_late(void)
     struct cpprof__definition d;
 
     begin(&d, "getauxval");
-    return own && !find(&d, 1, 1, first_of(own), own) &&
-           !cpprof__own_is_linked();
+    return own && !find_in_front(&d, 1, 1, own) && !cpprof__own_is_linked();
 }
 
 bool

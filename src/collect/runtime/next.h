@@ -35,6 +35,16 @@ cpprof__symbol_hash(const char *name);
 void
 cpprof__next_symbols(const char *names, struct cpprof__definition *definitions,
                      unsigned n);
+/* The same, but no module behind `last` is looked at. */
+void
+cpprof__next_symbols_to(const struct link_map *last, const char *names,
+                        struct cpprof__definition *definitions, unsigned n);
+/* The last module that this library needs, of those behind it; or NULL. Of a
+ * library that was preloaded all modules up to there are those that the program
+ * began with, and stay: the search that ends there is AS at any time. */
+const struct link_map *
+cpprof__last_needed(void);
+
 /* The same of one, or NULL. */
 void *
 cpprof__next_symbol(const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names underneath, and what the library itself calls of them. The
- * constructor looks for all at once; a name is never looked for again, but for
+ * The names underneath, and what the library itself calls of them: all at once,
+ * or each when it is called (real.h). A name is never looked for again, but for
  * C++'s operators, which come and go with libraries.
  */
 #include "collect/runtime/real.h"
@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,9 +22,12 @@ void *cpprof__next[CPPROF__N_NEXT] CPPROF__AT_START;
 /* linked.c has the other one. */
 __attribute__((weak)) void *const *cpprof__linked CPPROF__AT_START;
 
-/* Where malloc is in one of these, the next definition of a name is too, or is
- * not the allocator's. */
-static const struct link_map *modules[CPPROF__N_NEXT] CPPROF__AT_START;
+#if CPPROF__HAS_ALLOCATOR
+/* Where malloc and C++'s operators are. */
+static const struct link_map *malloc_in CPPROF__AT_START;
+static const struct link_map
+    *operators_in[CPPROF__N_CXX_NAMES] CPPROF__AT_START;
+#endif
 
 /* ---- ThreadSanitizer -------------------------------------------------- */
 
@@ -105,6 +109,23 @@ cpprof__program_has_tsan(void)
 
 #define TEXT(group, name) #name "\0"
 
+/* The module behind which no search looks any more; NULL: all are looked at. */
+static const struct link_map *last CPPROF__AT_START;
+
+static void
+set(enum cpprof__name name, const struct cpprof__definition *to)
+{
+#if CPPROF__HAS_ALLOCATOR
+    unsigned i = name - CPPROF__FIRST_CXX_NAME;
+
+    if (name == CPPROF__NAME_malloc)
+        store_relaxed(&malloc_in, to->module);
+    else if (i < CPPROF__N_CXX_NAMES)
+        store_relaxed(&operators_in[i], to->module);
+#endif
+    store_release(&cpprof__next[name], to->address);
+}
+
 /* Number `first` and the n - 1 that follow it. */
 static void
 find(const char *names, unsigned first, struct cpprof__definition *found,
@@ -113,10 +134,21 @@ find(const char *names, unsigned first, struct cpprof__definition *found,
     unsigned i;
 
     cpprof__next_symbols(names, found, n);
-    for (i = 0; i < n; i++) {
-        store_relaxed(&modules[first + i], found[i].module);
-        store_release(&cpprof__next[first + i], found[i].address);
-    }
+    for (i = 0; i < n; i++)
+        set(first + i, &found[i]);
+}
+
+/* The same in the modules up to `to`. What is not there is as it was. */
+static void
+find_to(const struct link_map *to, const char *names, unsigned first,
+        struct cpprof__definition *found, unsigned n)
+{
+    unsigned i;
+
+    cpprof__next_symbols_to(to, names, found, n);
+    for (i = 0; i < n; i++)
+        if (found[i].address)
+            set(first + i, &found[i]);
 }
 
 /* glibc says of such a program's code alone where it is, and not where its
@@ -140,9 +172,57 @@ cpprof__names_find(void)
         take_linked();
         return;
     }
-    find(CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), 0, found,
-         CPPROF__N_NEXT);
+    find_to(load_acquire(&last),
+            CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), 0, found,
+            CPPROF__N_NEXT);
     look_for_tsan();
+}
+
+/* All names in one, and where each begins there: pointers would have to be
+ * relocated at each start. */
+static const struct texts {
+#define ROOM(group, name) char of_##name[sizeof #name];
+    CPPROF__NAMES(ROOM) CPPROF__NAMES_BENEATH(ROOM)
+} texts = {
+#define WORD(group, name) #name,
+    CPPROF__NAMES(WORD) CPPROF__NAMES_BENEATH(WORD)};
+static const uint16_t begins[] = {
+#define BEGIN(group, name) offsetof(struct texts, of_##name),
+    CPPROF__NAMES(BEGIN) CPPROF__NAMES_BENEATH(BEGIN)};
+
+void
+cpprof__name_find(enum cpprof__name name)
+{
+    struct cpprof__definition found;
+
+    if (cpprof__linked) {
+        take_linked();
+        return;
+    }
+    find_to(load_acquire(&last), (const char *)&texts + begins[name], name,
+            &found, 1);
+}
+
+bool
+cpprof__names_begin(void)
+{
+    const struct link_map *to = cpprof__last_needed();
+#if CPPROF__HAS_ALLOCATOR
+    struct cpprof__definition found[CPPROF__N_SCARCE_NAMES];
+
+    if (to)
+        find(CPPROF__SCARCE_NAMES(TEXT), CPPROF__FIRST_SCARCE_NAME, found,
+             CPPROF__N_SCARCE_NAMES);
+#endif
+    look_for_tsan();
+    store_release(&last, to);
+    return to;
+}
+
+bool
+cpprof__names_have_begun(void)
+{
+    return load_acquire(&last);
 }
 
 void
@@ -162,7 +242,7 @@ bool
 cpprof__is_of_allocator(enum cpprof__name name)
 {
 #if CPPROF__HAS_ALLOCATOR
-    return modules[name] == modules[CPPROF__NAME_malloc];
+    return operators_in[name - CPPROF__FIRST_CXX_NAME] == malloc_in;
 #else
     return false;
 #endif
@@ -170,7 +250,7 @@ cpprof__is_of_allocator(enum cpprof__name name)
 
 /* ---- use -------------------------------------------------------------- */
 
-void (*cpprof__first_use)(void);
+void (*cpprof__first_use)(void) CPPROF__AT_START;
 static bool is_used;
 
 void

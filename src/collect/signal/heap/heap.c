@@ -34,12 +34,13 @@
 #define HUGE_BYTES ((uint64_t)1 << 62)
 
 int64_t cpprof__heap_floor = INT64_MIN / 4;
-void (*cpprof__heap_rate_changed)(void);
+void (*cpprof__heap_rate_changed)(void) CPPROF__AT_START;
 
 /* What cpprof__heap_set_rate() was told; also in the head, once that is there.
  */
 static int64_t heap_rate = CPPROF__HEAP_RATE;
-static uint32_t is_making, is_made;
+static uint32_t is_making;
+static uint32_t is_made CPPROF__AT_START;
 static uint64_t begun_ns; /* also in the head */
 
 size_t

@@ -16,7 +16,7 @@
 #include "collect/signal/waits/waits.h"
 
 #include "arch/clock.h"
-
+#include "arch/place.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/heap_random.h"
 #include "collect/signal/heap/hook_stack.h"
@@ -41,7 +41,7 @@
 #define ONE ((uint64_t)1 << CPPROF__WAIT_FRACTION_BITS)
 
 uint32_t cpprof__waits_on;
-void (*cpprof__waits_changed)(void);
+void (*cpprof__waits_changed)(void) CPPROF__AT_START;
 
 /* Read by every wait, so in one cache line. */
 static struct {
