@@ -664,10 +664,14 @@ int main(void)
 
 
 def tells_who_is_stuck():
-    p = program(CROSSWISE, ["-g", "-O0", "-pthread"])
+    p = program(CROSSWISE, ["-g", "-O0", "-pthread", "-Wl,--build-id"])
     if not p:
         t.skip("a deadlock", "cannot be compiled")
         return
+    # Names are of what runs, not of what has its path by now.
+    path = os.readlink("/proc/%d/exe" % p.pid)
+    shutil.copy(cpprof, path + ".new")
+    os.replace(path + ".new", path)
     found = []
 
     def is_told():

@@ -13,7 +13,6 @@
 #include "collect/signal/tables/own_frames.h"
 #include "collect/store/mappings.h"
 #include "collect/store/spool.h"
-#include <cpprof/object.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -53,6 +52,22 @@ struct cpprof__outside {
 
 #define DELETED " (deleted)"
 
+void
+cpprof__mapped_build_id(pid_t pid, const struct cpprof_map *map,
+                        char build_id[CPPROF_BUILD_ID_MAX])
+{
+    char path[PATH_MAX + 32];
+
+    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)pid,
+             (unsigned long long)map->start, (unsigned long long)map->limit);
+    if (map->inode && !map->deleted && access(path, R_OK))
+        snprintf(path, sizeof path, "/proc/%d/root%.*s", (int)pid,
+                 (int)map->n_path, map->path);
+    if (!map->inode ||
+        cpprof_build_id_of_file(path, build_id, NULL) != CPPROF_OK)
+        *build_id = 0;
+}
+
 /* The executable mappings that are there now. The first is the program. */
 static void
 add_mapping(struct cpprof__outside *o, const struct cpprof_map *map)
@@ -61,18 +76,10 @@ add_mapping(struct cpprof__outside *o, const struct cpprof_map *map)
                                             .limit = map->limit,
                                             .offset = map->offset,
                                             .inode = map->inode};
-    char path[PATH_MAX + 32], build_id[CPPROF_BUILD_ID_MAX] = "";
+    char path[PATH_MAX + 32], build_id[CPPROF_BUILD_ID_MAX];
     size_t n;
 
-    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx",
-             (int)o->target.pid, (unsigned long long)map->start,
-             (unsigned long long)map->limit);
-    if (map->inode && !map->deleted && access(path, R_OK))
-        snprintf(path, sizeof path, "/proc/%d/root%.*s", (int)o->target.pid,
-                 (int)map->n_path, map->path);
-    if (!map->inode ||
-        cpprof_build_id_of_file(path, build_id, NULL) != CPPROF_OK)
-        *build_id = 0;
+    cpprof__mapped_build_id(o->target.pid, map, build_id);
     /* Whatever has the path now is not what runs: it has to be known by its
      * build id, or to be no path. */
     n = (size_t)snprintf(path, sizeof path, "%.*s%s", (int)map->n_path,

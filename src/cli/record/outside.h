@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The CPU time of a process that may not be attached to, in the files that the
- * library would have written. */
+ * library would have written; and whose files it has mapped. */
 #ifndef CLI_RECORD_OUTSIDE_H
 #define CLI_RECORD_OUTSIDE_H
 
 #include "cli/attach/attach.h"
 #include "cli/record/record.h"
+#include <cpprof/object.h>
+
+/* Of the file that is mapped, also where its path is another's by now; "" where
+ * it has none or cannot be read. */
+void
+cpprof__mapped_build_id(pid_t pid, const struct cpprof_map *map,
+                        char build_id[CPPROF_BUILD_ID_MAX]);
 
 struct cpprof__outside;
 

@@ -7,7 +7,7 @@
  * other text is passed on as it is. And `cpprof threads`, which takes a server,
  * too, that names them itself.
  */
-#include "cli/record/record.h"
+#include "cli/record/outside.h"
 
 #include "base/status.h"
 #include "cli/attach/attach.h"
@@ -49,20 +49,23 @@ struct names {
 /* -------------------------------------------------------------- names ---- */
 
 static bool
-add_range(struct names *names, const struct cpprof_map *map)
+add_range(struct names *names, pid_t pid, const struct cpprof_map *map)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], build_id[CPPROF_BUILD_ID_MAX];
     struct cpprof__symbolizer_mapping mapping = {.start = map->start,
                                                  .limit = map->limit,
                                                  .offset = map->offset,
                                                  .path = path,
-                                                 .build_id = ""};
+                                                 .build_id = build_id};
     struct range *at =
         reallocarray(names->ranges, names->n_ranges + 1, sizeof *at);
 
     if (!at)
         return false;
     names->ranges = at;
+    cpprof__mapped_build_id(pid, map, build_id);
+    if (map->deleted && !*build_id)
+        return true;
     snprintf(path, sizeof path, "%.*s", (int)map->n_path, map->path);
     at[names->n_ranges++] =
         (struct range){map->start, map->limit,
@@ -70,7 +73,8 @@ add_range(struct names *names, const struct cpprof_map *map)
     return true;
 }
 
-/* What the process has mapped. A file that was replaced has other names. */
+/* What the process has mapped. A file that was replaced meanwhile is known by
+ * its build id, and read where the kernel keeps it. */
 static void
 take_names(struct names *names, pid_t pid, pid_t inside)
 {
@@ -87,8 +91,7 @@ take_names(struct names *names, pid_t pid, pid_t inside)
     at = (char *)maps.data;
     end = at + (maps.n ? maps.n - 1 : 0);
     while (names->symbolizer && at && cpprof_maps_next(&at, end, &map))
-        if (cpprof_map_is_listed(&map) && !map.deleted &&
-            !add_range(names, &map))
+        if (cpprof_map_is_listed(&map) && !add_range(names, pid, &map))
             break;
     cpprof__buffer_free(&maps);
 }
