@@ -144,14 +144,23 @@ cpprof__find_operators_again(void)
     dl_iterate_phdr(find_operators, NULL);
 }
 
+/* Not those that were found at the start: the caller may be in a program's own
+ * dl_iterate_phdr(), or a thread that one waits for, or the child of a process
+ * where another thread held the loader's lock. */
+static bool
+has_to_look_again(enum cpprof__name name)
+{
+    return is_operator(name) && !load_acquire(&cpprof__next[name]) &&
+           (load_acquire(&is_done) || cpprof__names_have_begun());
+}
+
 /* A name is called for the first time, or an operator that nobody defined. */
 void *
 cpprof__first_call(enum cpprof__name name)
 {
     void *entry;
 
-    if (is_operator(name) &&
-        (load_acquire(&is_done) || cpprof__names_have_begun())) {
+    if (has_to_look_again(name)) {
         cpprof__find_operators_again();
         cpprof__switch_group(CPPROF__UNLOAD, true); /* they may go again */
     } else {

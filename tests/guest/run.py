@@ -14,6 +14,7 @@ of the contract that it stands for is its first comment; words in that comment:
 
     needs: root   it is skipped for others
     plugin        its file is also built with -DPLUGIN, as $HOST_PLUGIN
+    links: X      it is linked with -lX
     sanitizer: X  it is built with -fsanitize=X, which brings its own malloc:
                   no heap profile is asked for where that is refused
     sanitizer: X, static
@@ -109,6 +110,8 @@ class Host:
         self.sources = [path, os.path.join(HERE, "host.h")]
         words = CC + ["-I" + HERE, "-I" + SOURCES, "-pthread"]
         parts = [self.program + ".o", "-pthread", "-ldl"]
+        parts += ["-l" + library for library in
+                  re.findall(r"\blinks: (\S+)", self.head)]
         self.sanitizer = re.search(r"\bsanitizer: (\w+)(, static)?",
                                    self.head)
         if self.sanitizer:

@@ -45,7 +45,14 @@ cpprof__next_symbols_to(const struct link_map *last, const char *names,
 const struct link_map *
 cpprof__last_needed(void);
 
-/* The same of one, or NULL. */
+/* Forgets definitions in modules that are not there since the program's start,
+ * so may go. `last`: the last one that is known to be. Not AS: a module behind
+ * it must not be unloaded meanwhile. */
+void
+cpprof__drop_what_may_go(const struct link_map *last,
+                         struct cpprof__definition *definitions, unsigned n);
+
+/* The next definition of one name, or NULL. */
 void *
 cpprof__next_symbol(const char *name);
 

@@ -203,16 +203,30 @@ cpprof__name_find(enum cpprof__name name)
             &found, 1);
 }
 
+#if CPPROF__HAS_ALLOCATOR
+/* Of what another library's constructor loaded, nobody would tell when it
+ * goes. */
+static void
+find_scarce(const struct link_map *to)
+{
+    struct cpprof__definition found[CPPROF__N_SCARCE_NAMES];
+    unsigned i;
+
+    cpprof__next_symbols(CPPROF__SCARCE_NAMES(TEXT), found,
+                         CPPROF__N_SCARCE_NAMES);
+    cpprof__drop_what_may_go(to, found, CPPROF__N_SCARCE_NAMES);
+    for (i = 0; i < CPPROF__N_SCARCE_NAMES; i++)
+        set(CPPROF__FIRST_SCARCE_NAME + i, &found[i]);
+}
+#endif
+
 bool
 cpprof__names_begin(void)
 {
     const struct link_map *to = cpprof__last_needed();
 #if CPPROF__HAS_ALLOCATOR
-    struct cpprof__definition found[CPPROF__N_SCARCE_NAMES];
-
     if (to)
-        find(CPPROF__SCARCE_NAMES(TEXT), CPPROF__FIRST_SCARCE_NAME, found,
-             CPPROF__N_SCARCE_NAMES);
+        find_scarce(to);
 #endif
     look_for_tsan();
     store_release(&last, to);
