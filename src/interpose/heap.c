@@ -1,11 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The first steps of the heap profile: where its allocator and the main
- * thread's stack are, and names that do what the rate says.
- *
- * Invariant: no name counts before these things are known, nor while another
- * malloc stands in front of ours.
- */
 #include "interpose/heap.h"
 
 #include "collect/heap/heap_owner.h"
@@ -53,22 +46,6 @@ find_mallocs(void)
 
 #endif
 
-static bool is_behind; /* another malloc */
-static bool is_learnt;
-
-/* If two threads come at once, both find the same. */
-void
-cpprof__heap_learn(void)
-{
-    if (load_acquire(&is_learnt))
-        return;
-    cpprof__take_over();
-    find_mallocs();
-    cpprof__main_stack_find();
-    store_release(&is_behind, another_is_in_front());
-    store_release(&is_learnt, true);
-}
-
 /* Switch the names to the present rate, whoever else changes it meanwhile.
  * Functions that free look for samples before the first one can exist and as
  * long as any may exist. */
@@ -80,9 +57,6 @@ follow_rate(void)
     do {
         counts = cpprof__heap_set_rate(-1) != 0;
         if (counts) {
-            cpprof__heap_learn();
-            if (load_acquire(&is_behind))
-                return;
             cpprof__use();
             cpprof__switch_group(CPPROF__RELEASE, true);
             cpprof__switch_group(CPPROF__DELETE, true);
@@ -93,21 +67,17 @@ follow_rate(void)
 }
 
 void
-cpprof__heap_follow(void)
-{
-    cpprof__heap.tree = &cpprof__tables.tree;
-    cpprof__maps_start();
-    cpprof__heap_rate_changed = follow_rate;
-}
-
-void
 cpprof__heap_start(void)
 {
-    cpprof__heap_learn();
+    find_mallocs();
+    cpprof__main_stack_find();
     cpprof__heap.tree = &cpprof__tables.tree;
     if (cpprof__heap_set_rate(-1))
         cpprof__heap_reserve();
-    cpprof__heap_follow();
+    cpprof__maps_start();
+    if (another_is_in_front())
+        return;
+    cpprof__heap_rate_changed = follow_rate;
     follow_rate();
 }
 
@@ -115,7 +85,6 @@ void
 cpprof__heap_patched(bool on)
 {
     if (on) {
-        store_release(&is_behind, false);
         cpprof__heap_rate_changed = follow_rate;
         follow_rate();
         return;

@@ -15,14 +15,6 @@ cpprof__init(void);
 void
 cpprof__heap_start(void);
 
-/* The part of it that finds out where things are. Safety: AS. */
-void
-cpprof__heap_learn(void);
-
-/* From now on the names follow the rate. */
-void
-cpprof__heap_follow(void);
-
 /* Modules call our names although another's stand in front (src/attach), from
  * now on, or no more: the names follow the rate. */
 void

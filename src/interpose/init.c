@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library's first and last steps in a process. Each start of a program pays
- * for the first ones. So where the library was only preloaded, with nothing
- * asked for, they are a few stores and the search for names that cannot be
- * found later; the first use does all the rest.
- *
- * Invariant: what is done before the first use lasts, and no function of ours
- * but the jumps of take_over.h runs until then.
+ * for the first ones: where the library was only preloaded, with nothing asked
+ * for, names are found and nothing is begun.
  */
 #include "arch/place.h"
 #include "collect/dump/blocked_thread.h"
@@ -42,35 +38,21 @@ __attribute__((weak, visibility("hidden"))) extern void *const __dso_handle;
 void *const __dso_handle = (void *)&__dso_handle;
 
 static bool is_used CPPROF__AT_START;
-static bool waits_for_use CPPROF__AT_START; /* nothing was begun before */
 
 static void
 first_use(void)
 {
     store_release(&is_used, true);
-    if (load_acquire(&waits_for_use))
-        cpprof__heap_learn();
     cpprof__fork_begin();
     at_quick_exit(cpprof__at_quick_exit);
     cpprof__switch_group(CPPROF__PROCESS, true);
     cpprof__switch_group(CPPROF__UNLOAD, true);
 }
 
+/* Nothing is asked for; or a running program has loaded the library, for who
+ * attaches (cpprof/attach.h), and no variable is meant for it. */
 static void
 begin_idle(void)
-{
-    store_release(&waits_for_use, true);
-    /* Many a forked child calls no other name, and each would find it anew. */
-    cpprof__first_call(CPPROF__NAME__exit);
-    cpprof__heap_set_rate(0);
-    cpprof__heap_follow();
-    cpprof__waits_follow();
-}
-
-/* Loaded by a running program, for who attaches (cpprof/attach.h): no variable
- * is meant for it. */
-static void
-begin_late(void)
 {
     cpprof__take_over();
     cpprof__heap_set_rate(0);
@@ -104,14 +86,11 @@ is_asked_for(void)
 __attribute__((constructor)) static void
 first(void)
 {
-    bool is_late = cpprof__own_is_late();
     CPPROF__EXEMPT;
 
     store_release(&cpprof__first_use, first_use);
     cpprof__blocked_thread_note_main();
-    if (is_late)
-        begin_late();
-    else if (!is_asked_for() && cpprof__names_begin())
+    if (cpprof__own_is_late() || !is_asked_for())
         begin_idle();
     else
         begin();

@@ -111,10 +111,6 @@ cpprof__switch_group(enum cpprof__group group, bool on)
 {
     unsigned i;
 
-    if (on)
-        cpprof__take_over();
-    else if (!load_acquire(&is_done))
-        return; /* nor was it ever on */
     on = on && !cpprof__program_has_tsan();
     __atomic_store_n(&is_on[group], on, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__N_NAMES; i++)
@@ -144,29 +140,18 @@ cpprof__find_operators_again(void)
     dl_iterate_phdr(find_operators, NULL);
 }
 
-/* Not those that were found at the start: the caller may be in a program's own
- * dl_iterate_phdr(), or a thread that one waits for, or the child of a process
- * where another thread held the loader's lock. */
-static bool
-has_to_look_again(enum cpprof__name name)
-{
-    return is_operator(name) && !load_acquire(&cpprof__next[name]) &&
-           (load_acquire(&is_done) || cpprof__names_have_begun());
-}
-
-/* A name is called for the first time, or an operator that nobody defined. */
+/* The library is first entered here: by the loader, or by a constructor. Later
+ * only an operator that nobody defined leads here. */
 void *
 cpprof__first_call(enum cpprof__name name)
 {
     void *entry;
 
-    if (has_to_look_again(name)) {
+    if (!load_acquire(&is_done)) {
+        cpprof__take_over();
+    } else {
         cpprof__find_operators_again();
         cpprof__switch_group(CPPROF__UNLOAD, true); /* they may go again */
-    } else {
-        if (!load_acquire(&cpprof__next[name]))
-            cpprof__name_find(name);
-        set_found(name);
     }
     entry = load_relaxed(&cpprof__entries[name]);
     return entry ? entry : hook(name, false);

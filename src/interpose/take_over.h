@@ -4,11 +4,10 @@
  * are taken over in this one way.
  *
  * The exported function is a jump through a pointer, to the next definition
- * while the group of the name is off, or to NAME_on. The constructor or the
- * first use sets all pointers, and so does whoever switches a group; before,
- * the first call of a name finds its next definition and sets its pointer. So
- * a program in which nothing is profiled pays for a jump, runs no code of ours
- * but that once, and finds no name that it does not call.
+ * while the group of the name is off, or to NAME_on. The constructor sets all
+ * pointers, and whoever switches a group sets those of the group; a call that
+ * comes before does what the constructor does. So a program in which nothing is
+ * profiled pays for a jump, and runs no code of ours.
  *
  * What NAME_on calls is cpprof__real(NAME).
  */
@@ -60,7 +59,7 @@ cpprof__switch_group(enum cpprof__group group, bool on);
 void
 cpprof__find_operators_again(void);
 
-/* Set the pointer of that name, and return where it leads now. */
+/* Where the pointer of that name leads, now that it is to lead somewhere. */
 __attribute__((cold)) void *
 cpprof__first_call(enum cpprof__name name);
 

@@ -114,53 +114,6 @@ library_that_is_loaded_later_is_found_until_it_goes(void **state)
     assert_non_null(cpprof__next_symbol("__ctype_get_mb_cur_max"));
 }
 
-static void *
-find_up_to_what_is_needed(const char *name)
-{
-    struct cpprof__definition found;
-
-    cpprof__next_symbols_to(cpprof__last_needed(), name, &found, 1);
-    return found.address;
-}
-
-static void
-what_is_needed_is_found_without_looking_at_what_is_loaded_later(void **state)
-{
-    void *library = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
-    size_t i;
-
-    assert_non_null(cpprof__last_needed());
-    for (i = 0; i < N_NAMES; i++)
-        assert_ptr_equal(find_up_to_what_is_needed(names[i]),
-                         cpprof__next_symbol(names[i]));
-    if (!library)
-        skip();
-    assert_non_null(cpprof__next_symbol("cos"));
-    assert_null(find_up_to_what_is_needed("cos"));
-    dlclose(library);
-}
-
-static void
-what_is_loaded_later_is_dropped_and_what_the_program_began_with_is_not(
-    void **state)
-{
-    void *library = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
-    const struct link_map *early = cpprof__own_module()->l_next;
-    struct cpprof__definition found[4];
-
-    if (!library)
-        skip();
-    cpprof__next_symbols("malloc\0cos\0nobody_has_this\0free\0", found, 4);
-    assert_non_null(found[1].address);
-    cpprof__drop_what_may_go(early, found, 4);
-    assert_ptr_equal(found[0].address, dlsym(RTLD_NEXT, "malloc"));
-    assert_null(found[1].address);
-    assert_null(found[1].module);
-    assert_null(found[2].address);
-    assert_ptr_equal(found[3].address, dlsym(RTLD_NEXT, "free"));
-    dlclose(library);
-}
-
 static void
 own_module_is_the_program(void **state)
 {
@@ -181,10 +134,6 @@ main(void)
         cmocka_unit_test(own_definition_is_first_and_not_next),
         cmocka_unit_test(name_that_nobody_defines_is_not_found),
         cmocka_unit_test(library_that_is_loaded_later_is_found_until_it_goes),
-        cmocka_unit_test(
-            what_is_needed_is_found_without_looking_at_what_is_loaded_later),
-        cmocka_unit_test(
-            what_is_loaded_later_is_dropped_and_what_the_program_began_with_is_not),
         cmocka_unit_test(own_module_is_the_program),
     };
 

@@ -256,8 +256,8 @@ find_in_front(struct cpprof__definition *d, unsigned n, unsigned left,
 }
 
 void
-cpprof__next_symbols_to(const struct link_map *last, const char *names,
-                        struct cpprof__definition *d, unsigned n)
+cpprof__next_symbols(const char *names, struct cpprof__definition *d,
+                     unsigned n)
 {
     const struct link_map *own = cpprof__own_module();
     unsigned left = n;
@@ -266,15 +266,8 @@ cpprof__next_symbols_to(const struct link_map *last, const char *names,
     if (cpprof__own_is_late())
         left = find_in_front(d, n, left, own);
     if (own)
-        left = find(d, n, left, own->l_next, last);
+        left = find(d, n, left, own->l_next, NULL);
     find_in_front(d, n, left, own);
-}
-
-void
-cpprof__next_symbols(const char *names, struct cpprof__definition *d,
-                     unsigned n)
-{
-    cpprof__next_symbols_to(NULL, names, d, n);
 }
 
 void
@@ -358,87 +351,6 @@ needs(const struct link_map *m, const char *name)
         if (d->d_tag == DT_NEEDED && is_same(strings + d->d_un.d_val, name))
             return true;
     return false;
-}
-
-const struct link_map *
-cpprof__last_needed(void)
-{
-    const struct link_map *own = cpprof__own_module(), *m, *last = NULL;
-    const char *name;
-
-    for (m = own ? own->l_next : NULL; m; m = m->l_next)
-        if ((name = name_of(m)) && needs(own, name))
-            last = m;
-    return last;
-}
-
-/* Of a library without a name of its own, others say its path, or its file. */
-static const char *
-file_of(const struct link_map *m)
-{
-    const char *file = m->l_name, *c;
-
-    for (c = file; *c; c++)
-        if (*c == '/')
-            file = c + 1;
-    return file;
-}
-
-/* By one that the program was loaded with; all in front of it are such. */
-static bool
-is_needed(const struct link_map *of)
-{
-    const char *name = name_of(of);
-    const struct link_map *m;
-
-    if (!name)
-        name = file_of(of);
-    for (m = first_of(of); m != of; m = m->l_next)
-        if (needs(m, name) || needs(m, of->l_name))
-            return true;
-    return false;
-}
-
-/* Load order is by breadth: what a module needs stands behind it, and in front
- * of all that was loaded later. */
-static const struct link_map *
-last_of_the_start(const struct link_map *last)
-{
-    const struct link_map *m = last;
-
-    while (m->l_next && is_needed(m->l_next))
-        m = m->l_next;
-    return m;
-}
-
-static bool
-is_up_to(const struct link_map *last, const struct link_map *m)
-{
-    while (last && last != m)
-        last = last->l_prev;
-    return last;
-}
-
-void
-cpprof__drop_what_may_go(const struct link_map *last,
-                         struct cpprof__definition *d, unsigned n)
-{
-    const struct link_map *stays = NULL;
-    bool is_whole = false;
-    unsigned i;
-
-    for (i = 0; i < n; i++) {
-        if (!d[i].address || d[i].module == stays)
-            continue;
-        if (!is_whole && !is_up_to(last, d[i].module)) {
-            last = last_of_the_start(last);
-            is_whole = true;
-        }
-        if (is_up_to(last, d[i].module))
-            stays = d[i].module;
-        else
-            d[i].address = NULL, d[i].module = NULL;
-    }
 }
 
 bool

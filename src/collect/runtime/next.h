@@ -35,24 +35,7 @@ cpprof__symbol_hash(const char *name);
 void
 cpprof__next_symbols(const char *names, struct cpprof__definition *definitions,
                      unsigned n);
-/* The same, but no module behind `last` is looked at. */
-void
-cpprof__next_symbols_to(const struct link_map *last, const char *names,
-                        struct cpprof__definition *definitions, unsigned n);
-/* The last module that this library needs, of those behind it; or NULL. Of a
- * library that was preloaded all modules up to there are those that the program
- * began with, and stay: the search that ends there is AS at any time. */
-const struct link_map *
-cpprof__last_needed(void);
-
-/* Forgets definitions in modules that are not there since the program's start,
- * so may go. `last`: the last one that is known to be. Not AS: a module behind
- * it must not be unloaded meanwhile. */
-void
-cpprof__drop_what_may_go(const struct link_map *last,
-                         struct cpprof__definition *definitions, unsigned n);
-
-/* The next definition of one name, or NULL. */
+/* The same of one, or NULL. */
 void *
 cpprof__next_symbol(const char *name);
 

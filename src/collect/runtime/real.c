@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names underneath, and what the library itself calls of them: all at once,
- * or each when it is called (real.h). A name is never looked for again, but for
+ * The names underneath, and what the library itself calls of them. The
+ * constructor looks for all at once; a name is never looked for again, but for
  * C++'s operators, which come and go with libraries.
  */
 #include "collect/runtime/real.h"
@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -109,9 +108,6 @@ cpprof__program_has_tsan(void)
 
 #define TEXT(group, name) #name "\0"
 
-/* The module behind which no search looks any more; NULL: all are looked at. */
-static const struct link_map *last CPPROF__AT_START;
-
 static void
 set(enum cpprof__name name, const struct cpprof__definition *to)
 {
@@ -138,19 +134,6 @@ find(const char *names, unsigned first, struct cpprof__definition *found,
         set(first + i, &found[i]);
 }
 
-/* The same in the modules up to `to`. What is not there is as it was. */
-static void
-find_to(const struct link_map *to, const char *names, unsigned first,
-        struct cpprof__definition *found, unsigned n)
-{
-    unsigned i;
-
-    cpprof__next_symbols_to(to, names, found, n);
-    for (i = 0; i < n; i++)
-        if (found[i].address)
-            set(first + i, &found[i]);
-}
-
 /* glibc says of such a program's code alone where it is, and not where its
  * frame table is. */
 static void
@@ -172,71 +155,9 @@ cpprof__names_find(void)
         take_linked();
         return;
     }
-    find_to(load_acquire(&last),
-            CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), 0, found,
-            CPPROF__N_NEXT);
+    find(CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), 0, found,
+         CPPROF__N_NEXT);
     look_for_tsan();
-}
-
-/* All names in one, and where each begins there: pointers would have to be
- * relocated at each start. */
-static const struct texts {
-#define ROOM(group, name) char of_##name[sizeof #name];
-    CPPROF__NAMES(ROOM) CPPROF__NAMES_BENEATH(ROOM)
-} texts = {
-#define WORD(group, name) #name,
-    CPPROF__NAMES(WORD) CPPROF__NAMES_BENEATH(WORD)};
-static const uint16_t begins[] = {
-#define BEGIN(group, name) offsetof(struct texts, of_##name),
-    CPPROF__NAMES(BEGIN) CPPROF__NAMES_BENEATH(BEGIN)};
-
-void
-cpprof__name_find(enum cpprof__name name)
-{
-    struct cpprof__definition found;
-
-    if (cpprof__linked) {
-        take_linked();
-        return;
-    }
-    find_to(load_acquire(&last), (const char *)&texts + begins[name], name,
-            &found, 1);
-}
-
-#if CPPROF__HAS_ALLOCATOR
-/* Of what another library's constructor loaded, nobody would tell when it
- * goes. */
-static void
-find_scarce(const struct link_map *to)
-{
-    struct cpprof__definition found[CPPROF__N_SCARCE_NAMES];
-    unsigned i;
-
-    cpprof__next_symbols(CPPROF__SCARCE_NAMES(TEXT), found,
-                         CPPROF__N_SCARCE_NAMES);
-    cpprof__drop_what_may_go(to, found, CPPROF__N_SCARCE_NAMES);
-    for (i = 0; i < CPPROF__N_SCARCE_NAMES; i++)
-        set(CPPROF__FIRST_SCARCE_NAME + i, &found[i]);
-}
-#endif
-
-bool
-cpprof__names_begin(void)
-{
-    const struct link_map *to = cpprof__last_needed();
-#if CPPROF__HAS_ALLOCATOR
-    if (to)
-        find_scarce(to);
-#endif
-    look_for_tsan();
-    store_release(&last, to);
-    return to;
-}
-
-bool
-cpprof__names_have_begun(void)
-{
-    return load_acquire(&last);
 }
 
 void

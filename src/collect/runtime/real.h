@@ -3,15 +3,12 @@
  * Every name of libc (and of C++'s runtime) that is taken over, in one table,
  * and what each of them is underneath: the next definition after ours.
  *
- * All of them are found at once, without the loader: dlsym() would wait for its
- * lock, which the caller may hold or wait for. The search takes no lock and no
- * memory, and whoever makes it twice stores the same addresses twice. When it
- * is made is said by the constructor. Where something is asked for, it is made
- * there and then. Where the library is only preloaded, it is made by the first
- * use, and until then a name is found when it is called. A look at the loader's
- * list could then meet a module that is just being loaded or unloaded; so none
- * is looked at behind libc, and what libc may lack is looked for by the
- * constructor. Who calls a name before the constructor finds that one.
+ * All of them are found at once, by the constructor: later a look at the
+ * loader's list could meet a module that is just being loaded or unloaded, and
+ * dlsym() would wait for the loader's lock, which the caller may hold or wait
+ * for. Who calls one of the names earlier (the loader itself, a constructor
+ * that runs before ours) makes the same search first. It takes no lock and no
+ * memory, and whoever makes it twice stores the same addresses twice.
  *
  * C++'s operators may come later, with a library that the program loads; until
  * then a call of one looks for it. tests/lint/exports.py holds the exports of
@@ -48,14 +45,6 @@
     X(DELETE, _ZdlPvSt11align_val_tRKSt9nothrow_t)                             \
     X(DELETE, _ZdaPvSt11align_val_tRKSt9nothrow_t)
 
-/* Those that not every libc has; their next definitions may be in a library
- * behind it. */
-#define CPPROF__SCARCE_NAMES(X)                                                \
-    X(RELEASE, cfree)                                                          \
-    X(RELEASE, free_sized)                                                     \
-    X(RELEASE, free_aligned_sized)                                             \
-    CPPROF__CXX_NAMES(X)
-
 /* The sanitizers' allocators have to be first: they keep what surrounds each
  * block. A library that is built with one leaves the names to it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -74,7 +63,10 @@
     X(RELEASE, realloc)                                                        \
     X(RELEASE, reallocarray)                                                   \
     X(RELEASE, free)                                                           \
-    CPPROF__SCARCE_NAMES(X)
+    X(RELEASE, cfree)                                                          \
+    X(RELEASE, free_sized)                                                     \
+    X(RELEASE, free_aligned_sized)                                             \
+    CPPROF__CXX_NAMES(X)
 #endif
 
 /* Sanitizers set a limit before anything can run that is built with them. */
@@ -186,9 +178,7 @@ enum cpprof__name {
 #define CPPROF__ONE(group, name) +1
 enum {
     CPPROF__FIRST_CXX_NAME = CPPROF__NAME__Znwm,
-    CPPROF__N_CXX_NAMES = CPPROF__CXX_NAMES(CPPROF__ONE),
-    CPPROF__FIRST_SCARCE_NAME = CPPROF__NAME_cfree,
-    CPPROF__N_SCARCE_NAMES = CPPROF__SCARCE_NAMES(CPPROF__ONE)
+    CPPROF__N_CXX_NAMES = CPPROF__CXX_NAMES(CPPROF__ONE)
 };
 #undef CPPROF__ONE
 #endif
@@ -202,19 +192,9 @@ extern void *const *cpprof__linked;
 #pragma GCC visibility pop
 
 /* Find the next definition of every name. Safety: AS, unless a module is being
- * unloaded; that does not matter once they have begun. */
+ * unloaded. */
 void
 cpprof__names_find(void);
-/* The same of one. */
-void
-cpprof__name_find(enum cpprof__name name);
-
-/* The constructor's part where all else can wait. False: it cannot, since libc
- * does not stand behind this library. */
-bool
-cpprof__names_begin(void);
-bool
-cpprof__names_have_begun(void);
 
 /* The same of C++'s operators alone, which come and go with a library. */
 void

@@ -173,9 +173,10 @@ static struct buffer *
 take_buffer(void)
 {
     unsigned first = (unsigned)((uintptr_t)&cpprof__self >> 12), i;
+    struct buffer *all = cpprof__reserve_once(
+        (void **)&buffers, CPPROF__DUMP_BUFFERS * sizeof *buffers);
 
-    if (!cpprof__reserve_once((void **)&buffers,
-                              CPPROF__DUMP_BUFFERS * sizeof *buffers))
+    if (!all)
         return NULL;
     for (i = 0; i < CPPROF__DUMP_BUFFERS; i++) {
         unsigned at = (first + i) % CPPROF__DUMP_BUFFERS;
@@ -183,7 +184,7 @@ take_buffer(void)
 
         if (!load_relaxed(&owners[at]) &&
             cas_acq_rel(&owners[at], &nobody, (const void *)&cpprof__self))
-            return &buffers[at];
+            return &all[at];
     }
     return NULL;
 }
@@ -191,7 +192,7 @@ take_buffer(void)
 static void
 give_buffer(const struct buffer *p)
 {
-    store_release(&owners[p - buffers], NULL);
+    store_release(&owners[p - load_acquire(&buffers)], NULL);
 }
 
 void
