@@ -281,16 +281,21 @@ def wall():
 
 
 def embedded():
+    """Of several runs, as above."""
     program, folder = embed
-    for n in 4000000, 8000000, 16000000, 32000000:
+    total, seen = collections.Counter(), collections.Counter()
+    for n in 4000000, 4000000, 8000000, 16000000, 32000000:
         run([program, path, "own.pb.gz"],
             {"CPPROF": cpu + ",out=cpu.pb.gz", "LD_PRELOAD": library,
              "LUA_CPATH": folder + "/?.so", "N": str(n)})
         problems = []
-        for p in profile(), profile("own"):
+        for kind in "cpu", "own":
+            p = profile(kind)
+            total[kind] += p.total()
             for comment, share in ("seventy", 70), ("twenty", 20), ("ten", 10):
-                problems += near(comment, 100 * at(p, comment) / p.total(),
-                                 share, 3)
+                seen[kind, comment] += at(p, comment)
+                problems += near(comment, 100 * seen[kind, comment] /
+                                 total[kind], share, 3)
         if not problems:
             break
     return problems
