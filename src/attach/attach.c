@@ -117,10 +117,10 @@ put_back(void)
 
     if (!is_patched)
         return true;
-    cpprof__heap_patched(false);
     cpprof__heap_our_malloc = malloc_before;
-    while ((is_patched = !cpprof__patch_restore()) &&
-           cpprof__now_ns(CLOCK_MONOTONIC) < until)
+    while (
+        (is_patched = !cpprof__heap_put_back() || !cpprof__patch_restore()) &&
+        cpprof__now_ns(CLOCK_MONOTONIC) < until)
         syscall(SYS_nanosleep, &pause, NULL);
     return !is_patched;
 }
@@ -302,7 +302,7 @@ patch(void)
     while (!cpprof__patch_all(parts) && cpprof__now_ns(CLOCK_MONOTONIC) < until)
         syscall(SYS_nanosleep, &pause, NULL);
     if (parts & CPPROF__PATCH_HEAP)
-        cpprof__heap_patched(true);
+        cpprof__heap_patch();
 }
 
 /* One that was preloaded or linked may have been used. */

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The names that are taken over (collect/runtime/real.h), in a process whose
- * modules were bound before this library came: the entries through which a
- * module calls them (its global offset table, and pointers that the loader
- * filled in) are pointed at our exported functions, and back.
- *
- * No code is changed. An entry changes only from the definition that it has to
- * be, or from its own stub of lazy binding, to our function; and back only from
- * our function to that definition. What a program has copied elsewhere it
- * keeps, and it may be called at any time: so this library is never unloaded.
+ * modules were bound before this library came: their entries
+ * (collect/entries/entries.h) are pointed at our exported functions, and back.
  */
 #ifndef ATTACH_PATCH_H
 #define ATTACH_PATCH_H

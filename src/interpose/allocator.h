@@ -5,10 +5,10 @@
  * definition. Only an allocation that is due, or a free of a block that may be
  * sampled, does more.
  *
- * Nothing is counted twice. An operator new that is not the allocator's own
- * calls malloc, so it is only a jump. Calls that an allocator's library makes
- * by these names are part of another call and are not counted. libc does not
- * call itself by these names.
+ * Nothing is counted twice. Of C++'s operators only the allocator's own are
+ * counted (interpose/heap.h), since all others call malloc. Calls that an
+ * allocator's library makes by these names are part of another call and are not
+ * counted. libc does not call itself by these names.
  */
 #ifndef INTERPOSE_ALLOCATOR_H
 #define INTERPOSE_ALLOCATOR_H
@@ -57,13 +57,16 @@ sample(const void *address, size_t n)
  */
 #define ALLOCATOR(name, parameters, arguments, bytes, otherwise)               \
     TAKE_OVER_OR(name, void *, parameters, arguments, otherwise)               \
-                                                                               \
+    ALLOCATOR_ON(name, parameters, arguments, bytes, cpprof__real(name))
+
+/* What it does while it is on; next is what it is underneath. */
+#define ALLOCATOR_ON(name, parameters, arguments, bytes, next)                 \
     CPPROF__HOOK static void *name##_sampled parameters                        \
     {                                                                          \
         void *address;                                                         \
                                                                                \
         uncount(bytes);                                                        \
-        address = cpprof__real(name) arguments;                                \
+        address = next arguments;                                              \
         sample(address, bytes);                                                \
         return address;                                                        \
     }                                                                          \
@@ -71,21 +74,23 @@ sample(const void *address, size_t n)
     CPPROF__HOOK static void *name##_on parameters                             \
     {                                                                          \
         if (IS_INNER())                                                        \
-            return cpprof__real(name) arguments;                               \
+            return next arguments;                                             \
         if (cpprof__heap_due(bytes))                                           \
             return name##_sampled arguments;                                   \
-        return cpprof__real(name) arguments;                                   \
+        return next arguments;                                                 \
     }
 
 /* Define `name`, which frees `address`, one of its parameters: out of the table
  * first, since after the real free the address may be another thread's. */
 #define RELEASER(name, parameters, arguments, otherwise)                       \
     TAKE_OVER_OR(name, void, parameters, arguments, otherwise)                 \
-                                                                               \
+    RELEASER_ON(name, parameters, arguments, cpprof__real(name))
+
+#define RELEASER_ON(name, parameters, arguments, next)                         \
     CPPROF__HOOK static void name##_sampled parameters                         \
     {                                                                          \
         cpprof__heap_remove(address, 0, NULL);                                 \
-        cpprof__real(name) arguments;                                          \
+        next arguments;                                                        \
     }                                                                          \
                                                                                \
     static void name##_on parameters                                           \
@@ -93,7 +98,7 @@ sample(const void *address, size_t n)
         if (cpprof__heap_may_be_sampled(address))                              \
             name##_sampled arguments;                                          \
         else                                                                   \
-            cpprof__real(name) arguments;                                      \
+            next arguments;                                                    \
     }
 
 #endif

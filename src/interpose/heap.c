@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Begins the heap profiler, and switches what it takes over with its rate.
+ *
+ * Invariant: whatever frees blocks looks for samples from before the first one
+ * can exist on, and never stops to.
+ */
 #include "interpose/heap.h"
 
 #include "collect/heap/heap_owner.h"
@@ -46,6 +52,8 @@ find_mallocs(void)
 
 #endif
 
+static bool is_begun;
+
 /* Switch the names to the present rate, whoever else changes it meanwhile.
  * Functions that free look for samples before the first one can exist and as
  * long as any may exist. */
@@ -59,10 +67,9 @@ follow_rate(void)
         if (counts) {
             cpprof__use();
             cpprof__switch_group(CPPROF__RELEASE, true);
-            cpprof__switch_group(CPPROF__DELETE, true);
         }
+        cpprof__operators_follow(counts, is_begun);
         cpprof__switch_group(CPPROF__ALLOCATE, counts);
-        cpprof__switch_group(CPPROF__NEW, counts);
     } while (counts != (cpprof__heap_set_rate(-1) != 0));
 }
 
@@ -75,23 +82,25 @@ cpprof__heap_start(void)
     if (cpprof__heap_set_rate(-1))
         cpprof__heap_reserve();
     cpprof__maps_start();
-    if (another_is_in_front())
-        return;
+    if (!another_is_in_front()) {
+        cpprof__heap_rate_changed = follow_rate;
+        follow_rate();
+    }
+    is_begun = true;
+}
+
+void
+cpprof__heap_patch(void)
+{
     cpprof__heap_rate_changed = follow_rate;
     follow_rate();
 }
 
-void
-cpprof__heap_patched(bool on)
+bool
+cpprof__heap_put_back(void)
 {
-    if (on) {
-        cpprof__heap_rate_changed = follow_rate;
-        follow_rate();
-        return;
-    }
     cpprof__heap_rate_changed = NULL;
     cpprof__switch_group(CPPROF__ALLOCATE, false);
-    cpprof__switch_group(CPPROF__NEW, false);
     cpprof__switch_group(CPPROF__RELEASE, false);
-    cpprof__switch_group(CPPROF__DELETE, false);
+    return cpprof__operators_put_back();
 }

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap profiler's first step. */
+/*
+ * The heap profiler's first step: which names count, and C++'s operators.
+ *
+ * This library exports no operator new or delete. Those of the standard
+ * libraries, and most that programs bring, call malloc, and are counted there.
+ * An allocator's own (tcmalloc's, jemalloc's, mimalloc's) do not: when the
+ * first heap profile begins they are led to ours, which stand between
+ * (collect/entries/entries.h), and are jumps while none is on. So a program
+ * without a heap profile has its own operators, each plug-in has those that it
+ * was bound to, and nobody looks for any.
+ */
 #ifndef INTERPOSE_HEAP_H
 #define INTERPOSE_HEAP_H
 
@@ -15,10 +25,22 @@ cpprof__init(void);
 void
 cpprof__heap_start(void);
 
-/* Modules call our names although another's stand in front (src/attach), from
- * now on, or no more: the names follow the rate. */
+/* Modules call our names although another's stand in front (src/attach): from
+ * now on the names follow the rate; or no more. False: operators of C++ lead to
+ * us still, and from there to where they led. */
 void
-cpprof__heap_patched(bool on);
+cpprof__heap_patch(void);
+bool
+cpprof__heap_put_back(void);
+
+/* Of operators: the heap profile is on, or not; is_late: the program's code
+ * runs already. Waits for who is in the loader. */
+void
+cpprof__operators_follow(bool counts, bool is_late);
+
+/* Everything leads where it led before; false: not everything does yet. */
+bool
+cpprof__operators_put_back(void);
 
 /* Follow mappings from when that is asked for. */
 void

@@ -46,7 +46,6 @@ first_use(void)
     cpprof__fork_begin();
     at_quick_exit(cpprof__at_quick_exit);
     cpprof__switch_group(CPPROF__PROCESS, true);
-    cpprof__switch_group(CPPROF__UNLOAD, true);
 }
 
 /* Nothing is asked for; or a running program has loaded the library, for who

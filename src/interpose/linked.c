@@ -18,7 +18,7 @@ CPPROF__NAMES(REAL)
 CPPROF__NAMES_BENEATH(BENEATH)
 
 /* What is not wrapped: it would bring the loader and the name service into the
- * program, or is not in every libc, or calls malloc. */
+ * program, or is not in every libc. */
 #define MAY_BE_MISSING(group, name)                                            \
     extern char real_##name[] __attribute__((weak));
 CPPROF__NAMES_UNWRAPPED(MAY_BE_MISSING)

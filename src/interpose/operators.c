@@ -1,164 +1,249 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * operator new and delete of C++, as C functions under their mangled names: no
- * C++ runtime is needed, and one that comes later is found when it is there.
- * Those of an allocator are counted; the others call malloc, and are jumps
- * (interpose/allocator.h). What they throw passes through here: this folder is
- * compiled with unwind tables.
+ * operator new and delete of C++, as C functions: no C++ runtime is needed.
+ * What they throw passes through here: this folder is compiled with unwind
+ * tables.
+ *
+ * Invariant: before anything leads to one of ours, what it jumps to is there,
+ * and stays for as long as the process.
  *
  * Source: Itanium C++ ABI 5.1.5 (names); ISO C++20 17.6.3.
  */
+#include "collect/entries/entries.h"
+#include "collect/heap/heap_owner.h"
+#include "collect/runtime/next.h"
 #include "interpose/allocator.h"
+#include "interpose/heap.h"
 
+#include <elf.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #if CPPROF__HAS_ALLOCATOR
 
 /* size_t is unsigned long in these names. */
 _Static_assert(__SIZEOF_LONG__ == sizeof(size_t), "size_t is mangled as m");
 
-/* ---- new, when there is no other -------------------------------------- */
+#define NEWS(X)                                                                \
+    X(_Znwm, (size_t n), (n))                                                  \
+    X(_Znam, (size_t n), (n))                                                  \
+    X(_ZnwmRKSt9nothrow_t, (size_t n, const void *nothrow), (n, nothrow))      \
+    X(_ZnamRKSt9nothrow_t, (size_t n, const void *nothrow), (n, nothrow))      \
+    X(_ZnwmSt11align_val_t, (size_t n, size_t alignment), (n, alignment))      \
+    X(_ZnamSt11align_val_t, (size_t n, size_t alignment), (n, alignment))      \
+    X(_ZnwmSt11align_val_tRKSt9nothrow_t,                                      \
+      (size_t n, size_t alignment, const void *nothrow),                       \
+      (n, alignment, nothrow))                                                 \
+    X(_ZnamSt11align_val_tRKSt9nothrow_t,                                      \
+      (size_t n, size_t alignment, const void *nothrow),                       \
+      (n, alignment, nothrow))
 
-/* As far as a C++ runtime is linked statically. */
-typedef void
-handler_fn(void);
-extern handler_fn *
-get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
-extern void
-throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
+#define DELETES(X)                                                             \
+    X(_ZdlPv, (void *address), (address))                                      \
+    X(_ZdaPv, (void *address), (address))                                      \
+    X(_ZdlPvm, (void *address, size_t n), (address, n))                        \
+    X(_ZdaPvm, (void *address, size_t n), (address, n))                        \
+    X(_ZdlPvRKSt9nothrow_t, (void *address, const void *nothrow),              \
+      (address, nothrow))                                                      \
+    X(_ZdaPvRKSt9nothrow_t, (void *address, const void *nothrow),              \
+      (address, nothrow))                                                      \
+    X(_ZdlPvSt11align_val_t, (void *address, size_t alignment),                \
+      (address, alignment))                                                    \
+    X(_ZdaPvSt11align_val_t, (void *address, size_t alignment),                \
+      (address, alignment))                                                    \
+    X(_ZdlPvmSt11align_val_t, (void *address, size_t n, size_t alignment),     \
+      (address, n, alignment))                                                 \
+    X(_ZdaPvmSt11align_val_t, (void *address, size_t n, size_t alignment),     \
+      (address, n, alignment))                                                 \
+    X(_ZdlPvSt11align_val_tRKSt9nothrow_t,                                     \
+      (void *address, size_t alignment, const void *nothrow),                  \
+      (address, alignment, nothrow))                                           \
+    X(_ZdaPvSt11align_val_tRKSt9nothrow_t,                                     \
+      (void *address, size_t alignment, const void *nothrow),                  \
+      (address, alignment, nothrow))
 
-static void *
-new_aligned(size_t n, size_t alignment)
-{
-    void *address = NULL;
+#define NUMBER(name, parameters, arguments) NUMBER_##name,
+#define TEXT(name, parameters, arguments)   #name "\0"
 
-    if (!n)
-        n = 1;
-    if (!alignment)
-        return malloc(n);
-    return posix_memalign(&address, alignment, n) ? NULL : address;
-}
+enum { NEWS(NUMBER) N_NEWS, FIRST_DELETE = N_NEWS - 1, DELETES(NUMBER) N_ALL };
+static const char names[] = NEWS(TEXT) DELETES(TEXT);
 
-static void *
-new_or_throw(size_t n, size_t alignment)
-{
-    void *address;
+static void *theirs[N_ALL];
+static void *leads_to[N_ALL]; /* theirs, or what counts */
 
-    while (!(address = new_aligned(n, alignment))) {
-        handler_fn *handler = get_new_handler ? get_new_handler() : NULL;
-
-        if (handler)
-            handler();
-        else if (throw_bad_alloc)
-            throw_bad_alloc();
-        else
-            abort(); /* nothing can be thrown where nothing can catch */
-    }
-    return address;
-}
-
-static void *
-new_plain(size_t n)
-{
-    return new_or_throw(n, 0);
-}
-
-static void *
-new_nothrow(size_t n, const void *nothrow)
-{
-    return new_aligned(n, 0);
-}
-
-static void *
-new_aligned_nothrow(size_t n, size_t alignment, const void *nothrow)
-{
-    return new_aligned(n, alignment);
-}
-
-/* ---- new -------------------------------------------------------------- */
+#define LED(of, name) ((__typeof__(name) *)load_relaxed(&(of)[NUMBER_##name]))
 
 /* By their own names, which no header declares. */
-/* NOLINTBEGIN(bugprone-reserved-identifier) */
-#define NEW(name, parameters, arguments, otherwise)                            \
+#define NEW(name, parameters, arguments)                                       \
     void *name parameters;                                                     \
-    ALLOCATOR(name, parameters, arguments, n, otherwise)
+    ALLOCATOR_ON(name, parameters, arguments, n, LED(theirs, name))            \
+                                                                               \
+    static void *name##_led parameters                                         \
+    {                                                                          \
+        return LED(leads_to, name) arguments;                                  \
+    }
 
-NEW(_Znwm, (size_t n), (n), new_plain)
-NEW(_Znam, (size_t n), (n), new_plain)
-NEW(_ZnwmRKSt9nothrow_t, (size_t n, const void *nothrow), (n, nothrow),
-    new_nothrow)
-NEW(_ZnamRKSt9nothrow_t, (size_t n, const void *nothrow), (n, nothrow),
-    new_nothrow)
-NEW(_ZnwmSt11align_val_t, (size_t n, size_t alignment), (n, alignment),
-    new_or_throw)
-NEW(_ZnamSt11align_val_t, (size_t n, size_t alignment), (n, alignment),
-    new_or_throw)
-NEW(_ZnwmSt11align_val_tRKSt9nothrow_t,
-    (size_t n, size_t alignment, const void *nothrow), (n, alignment, nothrow),
-    new_aligned_nothrow)
-NEW(_ZnamSt11align_val_tRKSt9nothrow_t,
-    (size_t n, size_t alignment, const void *nothrow), (n, alignment, nothrow),
-    new_aligned_nothrow)
-
-/* ---- delete ----------------------------------------------------------- */
-
-/* When there is no other: what new above gave. */
-static void
-delete_plain(void *address)
-{
-    free(address);
-}
-
-static void
-delete_with(void *address, size_t n)
-{
-    free(address);
-}
-
-static void
-delete_nothrow(void *address, const void *nothrow)
-{
-    free(address);
-}
-
-static void
-delete_with_both(void *address, size_t n, size_t alignment)
-{
-    free(address);
-}
-
-static void
-delete_with_nothrow(void *address, size_t alignment, const void *nothrow)
-{
-    free(address);
-}
-
-#define DELETE(name, parameters, arguments, otherwise)                         \
+#define DELETE(name, parameters, arguments)                                    \
     void name parameters;                                                      \
-    RELEASER(name, parameters, arguments, otherwise)
+    RELEASER_ON(name, parameters, arguments, LED(theirs, name))                \
+                                                                               \
+    static void name##_led parameters                                          \
+    {                                                                          \
+        LED(leads_to, name) arguments;                                         \
+    }
 
-DELETE(_ZdlPv, (void *address), (address), delete_plain)
-DELETE(_ZdaPv, (void *address), (address), delete_plain)
-DELETE(_ZdlPvm, (void *address, size_t n), (address, n), delete_with)
-DELETE(_ZdaPvm, (void *address, size_t n), (address, n), delete_with)
-DELETE(_ZdlPvRKSt9nothrow_t, (void *address, const void *nothrow),
-       (address, nothrow), delete_nothrow)
-DELETE(_ZdaPvRKSt9nothrow_t, (void *address, const void *nothrow),
-       (address, nothrow), delete_nothrow)
-DELETE(_ZdlPvSt11align_val_t, (void *address, size_t alignment),
-       (address, alignment), delete_with)
-DELETE(_ZdaPvSt11align_val_t, (void *address, size_t alignment),
-       (address, alignment), delete_with)
-DELETE(_ZdlPvmSt11align_val_t, (void *address, size_t n, size_t alignment),
-       (address, n, alignment), delete_with_both)
-DELETE(_ZdaPvmSt11align_val_t, (void *address, size_t n, size_t alignment),
-       (address, n, alignment), delete_with_both)
-DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t,
-       (void *address, size_t alignment, const void *nothrow),
-       (address, alignment, nothrow), delete_with_nothrow)
-DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t,
-       (void *address, size_t alignment, const void *nothrow),
-       (address, alignment, nothrow), delete_with_nothrow)
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
+NEWS(NEW)
+DELETES(DELETE)
 /* NOLINTEND(bugprone-reserved-identifier) */
+
+/* ---- led, and put back ------------------------------------------------ */
+
+/* Tunables: so often it is tried while a module is being loaded or the program
+ * forks, and so long after. */
+#define TRIES  20
+#define TRY_NS 1000000
+
+static struct cpprof__change changes[N_ALL];
+
+enum state { NOT_LED, BUSY, IS_LED, NONE_THERE };
+static uint32_t state;
+
+static bool
+change_all(bool *is_kept)
+{
+    const struct timespec pause = {0, TRY_NS};
+    struct cpprof__changes all = {.of = changes, .n = N_ALL};
+    bool done = cpprof__entries_change(&all);
+    unsigned i;
+
+    for (i = 1; !done && i < TRIES; i++) {
+        syscall(SYS_nanosleep, &pause, NULL);
+        done = cpprof__entries_change(&all);
+    }
+    *is_kept = all.is_kept;
+    return done;
+}
+
+/* A symbol that stands for a function which chooses one stays as it is. */
+static bool
+may_follow(const struct cpprof__definition *d)
+{
+    return d->symbol && ELF64_ST_TYPE(d->symbol->st_info) != STT_GNU_IFUNC;
+}
+
+/* What an allocator's own lead to. */
+static void
+find_ours(void)
+{
+#define LEAD(name, parameters, arguments)                                      \
+    changes[NUMBER_##name].to = (void *)name##_led;
+    NEWS(LEAD);
+    DELETES(LEAD);
+}
+
+/* Those of the allocator; false: it has none. */
+static bool
+find_theirs(bool *is_whole)
+{
+    struct cpprof__definition found[N_ALL];
+    bool has_any = false;
+    unsigned i;
+
+    cpprof__names_beside_malloc(names, found, N_ALL);
+    for (i = 0; i < N_ALL; i++) {
+        changes[i].name = found[i].name;
+        changes[i].from = found[i].address;
+        changes[i].symbol = may_follow(&found[i]) ? found[i].symbol : NULL;
+        store_release(&theirs[i], found[i].address);
+        has_any |= found[i].address != NULL;
+        *is_whole &= !found[i].address || changes[i].symbol;
+    }
+    return has_any;
+}
+
+/* Where ours lead when they count. */
+static void
+find_counting(void *to[N_ALL])
+{
+#define ON(name, parameters, arguments) to[NUMBER_##name] = (void *)name##_on;
+    NEWS(ON);
+    DELETES(ON);
+}
+
+static void
+set_all(bool counts_new, bool counts_delete)
+{
+    void *on[N_ALL];
+    unsigned i;
+
+    find_counting(on);
+    for (i = 0; i < N_ALL; i++) {
+        bool counts = i < N_NEWS ? counts_new : counts_delete;
+
+        __atomic_store_n(&leads_to[i], counts ? on[i] : theirs[i],
+                         __ATOMIC_SEQ_CST);
+    }
+}
+
+static enum state
+lead(bool is_late)
+{
+    bool is_whole = !is_late, is_kept;
+
+    if (cpprof__program_has_tsan() || !find_theirs(&is_whole))
+        return NONE_THERE;
+    find_ours();
+    set_all(false, true);
+    if (!change_all(&is_kept) || is_kept || !is_whole)
+        store_release(&cpprof__heap_misses_operators, true);
+    return IS_LED;
+}
+
+void
+cpprof__operators_follow(bool counts, bool is_late)
+{
+    uint32_t before = NOT_LED;
+
+    if (counts && cas_acq_rel(&state, &before, BUSY))
+        store_release(&state, lead(is_late));
+    if (load_acquire(&state) == IS_LED)
+        set_all(counts, true);
+}
+
+bool
+cpprof__operators_put_back(void)
+{
+    bool is_kept;
+    unsigned i;
+
+    if (load_acquire(&state) != IS_LED)
+        return true;
+    set_all(false, false);
+    for (i = 0; i < N_ALL; i++)
+        if (changes[i].to != theirs[i]) { /* not the last time that it failed */
+            changes[i].from = changes[i].to;
+            changes[i].to = theirs[i];
+        }
+    if (!change_all(&is_kept))
+        return false;
+    store_release(&state, NOT_LED);
+    return true;
+}
+
+#else
+
+void
+cpprof__operators_follow(bool counts, bool is_late)
+{
+}
+
+bool
+cpprof__operators_put_back(void)
+{
+    return true;
+}
 
 #endif

@@ -39,7 +39,6 @@
 #include "collect/threads/thread_creation.h"
 #include "collect/wall/wall.h"
 #include "http/listen.h"
-#include "interpose/take_over.h"
 #include "push/context.h"
 #include "push/process.h"
 #include "vm/load/process.h"
@@ -60,8 +59,7 @@ const struct cpprof__part cpprof__parts[] = {
     {.in_child = cpprof__heaps_in_child},
     {.in_child = cpprof__leaks_in_child},
     {.in_child = cpprof__maps_in_child},
-    {.in_child = cpprof__heap_forked,
-     .after_unload = cpprof__find_operators_again},
+    {.in_child = cpprof__heap_forked},
     {.in_child = cpprof__waits_forked},
     /* The drainer takes the tables' lock under its own. */
     {.in_child = cpprof__session_in_child,

@@ -4,14 +4,12 @@
  * and the switching of groups.
  *
  * Invariant: a pointer leads to a function that can be called at any time. It
- * is set after the next definition was found, and that of an operator of C++
- * whose next definition went with a library is NULL again.
+ * is set after the next definition was found.
  */
 #include "interpose/take_over.h"
 
 #include "arch/place.h"
 
-#include <link.h>
 #include <stdlib.h>
 
 static bool is_done
@@ -44,26 +42,12 @@ missing(void)
     abort();
 }
 
-static bool
-is_operator(enum cpprof__name name)
-{
-    return groups[name] == CPPROF__NEW || groups[name] == CPPROF__DELETE;
-}
-
-/* An operator that is not the allocator's own, as those of the standard
- * libraries, calls malloc, and is counted there. */
-static bool
-is_counted(enum cpprof__name name)
-{
-    return !is_operator(name) || cpprof__is_of_allocator(name);
-}
-
 static void
 set_to(enum cpprof__name name, bool on)
 {
     void *to = load_relaxed(&cpprof__next[name]);
 
-    if (to && on && is_counted(name))
+    if (to && on)
         to = hook(name, true);
     __atomic_store_n(&cpprof__entries[name], to, __ATOMIC_SEQ_CST);
 }
@@ -85,7 +69,7 @@ set_found(enum cpprof__name name)
 {
     void *otherwise;
 
-    if (!load_acquire(&cpprof__next[name]) && !is_operator(name)) {
+    if (!load_acquire(&cpprof__next[name])) {
         otherwise = hook(name, false);
         store_release(&cpprof__next[name],
                       otherwise ? otherwise : (void *)missing);
@@ -118,41 +102,10 @@ cpprof__switch_group(enum cpprof__group group, bool on)
             set_entry(i);
 }
 
-/* ---- operators, which come and go ------------------------------------- */
-
-static int
-find_operators(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    unsigned i;
-
-    cpprof__names_find_operators();
-    for (i = 0; i < CPPROF__N_NAMES; i++)
-        if (is_operator(i))
-            set_entry(i);
-    return 1;
-}
-
-/* Inside a look at its list the loader takes nothing out of it: other threads
- * may be unloading. */
-void
-cpprof__find_operators_again(void)
-{
-    dl_iterate_phdr(find_operators, NULL);
-}
-
-/* The library is first entered here: by the loader, or by a constructor. Later
- * only an operator that nobody defined leads here. */
+/* The library is first entered here: by the loader, or by a constructor. */
 void *
 cpprof__first_call(enum cpprof__name name)
 {
-    void *entry;
-
-    if (!load_acquire(&is_done)) {
-        cpprof__take_over();
-    } else {
-        cpprof__find_operators_again();
-        cpprof__switch_group(CPPROF__UNLOAD, true); /* they may go again */
-    }
-    entry = load_relaxed(&cpprof__entries[name]);
-    return entry ? entry : hook(name, false);
+    cpprof__take_over();
+    return load_relaxed(&cpprof__entries[name]);
 }

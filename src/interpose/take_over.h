@@ -24,12 +24,9 @@
 enum cpprof__group {
     CPPROF__ALLOCATE, /* the rate of the heap profile is not 0 */
     CPPROF__RELEASE,  /* nor was it always */
-    CPPROF__NEW,      /* as the first, for C++ */
-    CPPROF__DELETE,   /* as the second */
     CPPROF__MAPS,     /* the heap "mmap" is followed */
     CPPROF__WAITS,    /* block or mutex is on */
     CPPROF__PROCESS,  /* the library is used */
-    CPPROF__UNLOAD,   /* the same, or operators were found late */
     CPPROF__N_GROUPS
 };
 
@@ -54,10 +51,6 @@ cpprof__take_over(void);
  * pointers come to what was said last. Safety: AS. */
 void
 cpprof__switch_group(enum cpprof__group group, bool on);
-
-/* Code went: the operators of C++ may have been in it. Safety: MT. */
-void
-cpprof__find_operators_again(void);
 
 /* Where the pointer of that name leads, now that it is to lead somewhere. */
 __attribute__((cold)) void *

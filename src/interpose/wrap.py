@@ -27,8 +27,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as header:
         text = header.read()
     if sys.argv[2] == "options":
-        plain = names(text, "CPPROF__NAMES_UNWRAPPED") + \
-            names(text, "CPPROF__CXX_NAMES")
+        plain = names(text, "CPPROF__NAMES_UNWRAPPED")
         with open(sys.argv[3], "w", encoding="utf-8") as out:
             # Stacks are walked by a table that gcc -static leaves out.
             out.write("--eh-frame-hdr\n")

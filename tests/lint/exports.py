@@ -85,7 +85,7 @@ def compare(found, listed, table):
 
 def self_test():
     table = taken_over("    X(PROCESS, fork) \\\n X(BENEATH, sem_trywait)\n"
-                       "#define Y(X) X(execl)\n    CPPROF__CXX_NAMES(X)")
+                       "#define Y(X) X(execl)\n    CPPROF__LIMIT_NAMES(X)")
     cases = [
         ({"cpprof_a", "fork", "execl"}, {"cpprof_a"}, False),
         ({"cpprof_a", "fork"}, {"cpprof_a"}, True),

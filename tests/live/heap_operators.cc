@@ -2,14 +2,17 @@
 // C++ on top of the hooks: each form of new and delete is seen once, whatever
 // the allocator underneath does with it; what is thrown arrives.
 extern "C" {
+#include "command.h"
 #include "heap_table.h"
 #include "tap.h"
 
 #include <cpprof/heap.h>
+#include <cpprof/profiles.h>
 }
 
 #include <cstdint>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <malloc.h>
 #include <map>
 #include <memory>
@@ -224,6 +227,44 @@ test_containers()
     check_equal((int64_t)heap_n_live(), (int64_t)before, "and then gone");
 }
 
+// A library that came when the allocator's operators were led to ours already.
+void
+test_plugin()
+{
+    void *library = dlopen(beside_path("libheap_plugin.so"), RTLD_NOW);
+    auto get = library ? (void *(*)(std::size_t))dlsym(library, "plugin_new")
+                       : nullptr;
+    auto put =
+        library ? (void (*)(void *))dlsym(library, "plugin_delete") : nullptr;
+    std::size_t bytes = 0;
+    void *p;
+
+    if (!get || !put)
+        bail("%s", dlerror());
+    cpprof_heap_set_rate(1);
+    p = get(640);
+    check_equal((std::int64_t)heap_entries_of(p, &bytes), 1,
+                "what a plug-in allocates is seen");
+    put(p);
+    check_equal((std::int64_t)heap_entries_of(p, &bytes), 0,
+                "and what it frees");
+    dlclose(library);
+}
+
+// Somebody may have known an operator by its address before it was led to ours.
+void
+test_leaks_after_late()
+{
+    cpprof_profile *leaks = cpprof_profile_lookup("heapleak");
+    cpprof_error error = {};
+
+    if (!leaks)
+        bail("no profile heapleak");
+    cpprof_profile_write_to_path(leaks, "/dev/null", nullptr, &error);
+    check_has(error.text, "operator delete",
+              "lost blocks are not looked for, with a reason");
+}
+
 } // namespace
 
 int
@@ -245,5 +286,8 @@ main(int argc, char **argv)
     cpprof_heap_set_rate(1);
     test_exceptions("sampled calls fail");
     test_containers();
+    test_plugin();
+    if (argc > 2 && !heap_is_glibc())
+        test_leaks_after_late();
     return check_done();
 }

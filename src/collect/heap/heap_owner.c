@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 uintptr_t cpprof__heap_our_malloc;
+bool cpprof__heap_misses_operators;
 
 struct file {
     const unsigned char *bytes;

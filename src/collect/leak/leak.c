@@ -5,9 +5,11 @@
  */
 #include "collect/leak/leak.h"
 
+#include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/buffer.h"
 #include "base/status.h"
+#include "collect/heap/heap_owner.h"
 #include "collect/leak/child.h"
 #include "collect/leak/glibc.h"
 #include "collect/leak/permit.h"
@@ -409,6 +411,12 @@ check_heap(struct cpprof__leaks *leaks, struct cpprof_error *error)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "heapleak: of %s all blocks have to be followed "
                             "(heap=1)",
+                            allocator);
+    if (load_acquire(&cpprof__heap_misses_operators))
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "heapleak: the heap profile began when the program "
+                            "ran already, so blocks that %s's operator delete "
+                            "has freed may have been missed",
                             allocator);
     leaks->is_exact = head->rate == 1 && !head->n_rates && !head->n_lost &&
                       !head->n_unfollowed && !head->begun_ns;

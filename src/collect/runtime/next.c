@@ -204,6 +204,7 @@ find_in(const struct link_map *m, const struct names *names,
         return false;
     d->address = address_of(m, s);
     d->module = m;
+    d->symbol = s;
     return d->address;
 }
 
@@ -235,6 +236,7 @@ begin(struct cpprof__definition *d, const char *name)
     d->hash = cpprof__symbol_hash(name);
     d->address = NULL;
     d->module = NULL;
+    d->symbol = NULL;
 }
 
 static void
@@ -271,13 +273,18 @@ cpprof__next_symbols(const char *names, struct cpprof__definition *d,
 }
 
 void
+cpprof__module_symbols(const struct link_map *m, const char *names,
+                       struct cpprof__definition *d, unsigned n)
+{
+    begin_all(d, names, n);
+    if (m)
+        find(d, n, n, m, m);
+}
+
+void
 cpprof__own_symbols(const char *names, struct cpprof__definition *d, unsigned n)
 {
-    const struct link_map *own = cpprof__own_module();
-
-    begin_all(d, names, n);
-    if (own)
-        find(d, n, n, own, own);
+    cpprof__module_symbols(cpprof__own_module(), names, d, n);
 }
 
 void

@@ -19,6 +19,7 @@ struct cpprof__definition {
     uint32_t hash;
     void *address;                 /* NULL: nobody else defines it */
     const struct link_map *module; /* that it is in */
+    const ElfW(Sym) * symbol;
 };
 
 /* As the hash table of a module has it (DT_GNU_HASH). Safety: AS. */
@@ -39,7 +40,12 @@ cpprof__next_symbols(const char *names, struct cpprof__definition *definitions,
 void *
 cpprof__next_symbol(const char *name);
 
-/* This library's own definitions of n names. Safety: AS. */
+/* The definitions of n names in one module; NULL has none. Safety: AS, unless
+ * the module is being unloaded. */
+void
+cpprof__module_symbols(const struct link_map *module, const char *names,
+                       struct cpprof__definition *definitions, unsigned n);
+/* Those of this library itself. Safety: AS. */
 void
 cpprof__own_symbols(const char *names, struct cpprof__definition *definitions,
                     unsigned n);

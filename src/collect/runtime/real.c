@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The names underneath, and what the library itself calls of them. The
- * constructor looks for all at once; a name is never looked for again, but for
- * C++'s operators, which come and go with libraries.
+ * constructor looks for all at once; a name is never looked for again.
  */
 #include "collect/runtime/real.h"
 #include "collect/runtime/loader.h"
@@ -21,12 +20,8 @@ void *cpprof__next[CPPROF__N_NEXT] CPPROF__AT_START;
 /* linked.c has the other one. */
 __attribute__((weak)) void *const *cpprof__linked CPPROF__AT_START;
 
-#if CPPROF__HAS_ALLOCATOR
-/* Where malloc and C++'s operators are. */
+/* Where malloc is. */
 static const struct link_map *malloc_in CPPROF__AT_START;
-static const struct link_map
-    *operators_in[CPPROF__N_CXX_NAMES] CPPROF__AT_START;
-#endif
 
 /* ---- ThreadSanitizer -------------------------------------------------- */
 
@@ -108,32 +103,6 @@ cpprof__program_has_tsan(void)
 
 #define TEXT(group, name) #name "\0"
 
-static void
-set(enum cpprof__name name, const struct cpprof__definition *to)
-{
-#if CPPROF__HAS_ALLOCATOR
-    unsigned i = name - CPPROF__FIRST_CXX_NAME;
-
-    if (name == CPPROF__NAME_malloc)
-        store_relaxed(&malloc_in, to->module);
-    else if (i < CPPROF__N_CXX_NAMES)
-        store_relaxed(&operators_in[i], to->module);
-#endif
-    store_release(&cpprof__next[name], to->address);
-}
-
-/* Number `first` and the n - 1 that follow it. */
-static void
-find(const char *names, unsigned first, struct cpprof__definition *found,
-     unsigned n)
-{
-    unsigned i;
-
-    cpprof__next_symbols(names, found, n);
-    for (i = 0; i < n; i++)
-        set(first + i, &found[i]);
-}
-
 /* glibc says of such a program's code alone where it is, and not where its
  * frame table is. */
 static void
@@ -150,37 +119,27 @@ void
 cpprof__names_find(void)
 {
     struct cpprof__definition found[CPPROF__N_NEXT];
+    unsigned i;
 
     if (cpprof__linked) {
         take_linked();
         return;
     }
-    find(CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), 0, found,
-         CPPROF__N_NEXT);
+    cpprof__next_symbols(CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), found,
+                         CPPROF__N_NEXT);
+    for (i = 0; i < CPPROF__N_NEXT; i++)
+        store_release(&cpprof__next[i], found[i].address);
+#if CPPROF__HAS_ALLOCATOR
+    store_relaxed(&malloc_in, found[CPPROF__NAME_malloc].module);
+#endif
     look_for_tsan();
 }
 
 void
-cpprof__names_find_operators(void)
+cpprof__names_beside_malloc(const char *names, struct cpprof__definition *found,
+                            unsigned n)
 {
-#if CPPROF__HAS_ALLOCATOR
-    struct cpprof__definition found[CPPROF__N_CXX_NAMES];
-
-    if (cpprof__linked)
-        return;
-    find(CPPROF__CXX_NAMES(TEXT), CPPROF__FIRST_CXX_NAME, found,
-         CPPROF__N_CXX_NAMES);
-#endif
-}
-
-bool
-cpprof__is_of_allocator(enum cpprof__name name)
-{
-#if CPPROF__HAS_ALLOCATOR
-    return operators_in[name - CPPROF__FIRST_CXX_NAME] == malloc_in;
-#else
-    return false;
-#endif
+    cpprof__module_symbols(load_relaxed(&malloc_in), names, found, n);
 }
 
 /* ---- use -------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every name of libc (and of C++'s runtime) that is taken over, in one table,
- * and what each of them is underneath: the next definition after ours.
+ * Every name of libc that is taken over, in one table, and what each of them is
+ * underneath: the next definition after ours.
  *
  * All of them are found at once, by the constructor: later a look at the
  * loader's list could meet a module that is just being loaded or unloaded, and
@@ -10,9 +10,7 @@
  * that runs before ours) makes the same search first. It takes no lock and no
  * memory, and whoever makes it twice stores the same addresses twice.
  *
- * C++'s operators may come later, with a library that the program loads; until
- * then a call of one looks for it. tests/lint/exports.py holds the exports of
- * libcpprof.so against this table.
+ * tests/lint/exports.py holds the exports of libcpprof.so against this table.
  */
 #ifndef COLLECT_REAL_H
 #define COLLECT_REAL_H
@@ -22,28 +20,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-
-#define CPPROF__CXX_NAMES(X)                                                   \
-    X(NEW, _Znwm)                                                              \
-    X(NEW, _Znam)                                                              \
-    X(NEW, _ZnwmRKSt9nothrow_t)                                                \
-    X(NEW, _ZnamRKSt9nothrow_t)                                                \
-    X(NEW, _ZnwmSt11align_val_t)                                               \
-    X(NEW, _ZnamSt11align_val_t)                                               \
-    X(NEW, _ZnwmSt11align_val_tRKSt9nothrow_t)                                 \
-    X(NEW, _ZnamSt11align_val_tRKSt9nothrow_t)                                 \
-    X(DELETE, _ZdlPv)                                                          \
-    X(DELETE, _ZdaPv)                                                          \
-    X(DELETE, _ZdlPvm)                                                         \
-    X(DELETE, _ZdaPvm)                                                         \
-    X(DELETE, _ZdlPvRKSt9nothrow_t)                                            \
-    X(DELETE, _ZdaPvRKSt9nothrow_t)                                            \
-    X(DELETE, _ZdlPvSt11align_val_t)                                           \
-    X(DELETE, _ZdaPvSt11align_val_t)                                           \
-    X(DELETE, _ZdlPvmSt11align_val_t)                                          \
-    X(DELETE, _ZdaPvmSt11align_val_t)                                          \
-    X(DELETE, _ZdlPvSt11align_val_tRKSt9nothrow_t)                             \
-    X(DELETE, _ZdaPvSt11align_val_tRKSt9nothrow_t)
 
 /* The sanitizers' allocators have to be first: they keep what surrounds each
  * block. A library that is built with one leaves the names to it. */
@@ -65,8 +41,7 @@
     X(RELEASE, free)                                                           \
     X(RELEASE, cfree)                                                          \
     X(RELEASE, free_sized)                                                     \
-    X(RELEASE, free_aligned_sized)                                             \
-    CPPROF__CXX_NAMES(X)
+    X(RELEASE, free_aligned_sized)
 #endif
 
 /* Sanitizers set a limit before anything can run that is built with them. */
@@ -123,7 +98,7 @@
     X(PROCESS, fork)                                                           \
     X(PROCESS, _exit)                                                          \
     X(PROCESS, _Exit)                                                          \
-    X(UNLOAD, dlclose)                                                         \
+    X(PROCESS, dlclose)                                                        \
     CPPROF__LIMIT_NAMES(X)                                                     \
     X(PROCESS, sigaltstack)                                                    \
     X(PROCESS, prctl)                                                          \
@@ -156,15 +131,16 @@
 
 /* Of those that are taken over, what a program that is linked statically calls
  * as it is (src/interpose/linked.c): what would bring the loader and the name
- * service into it, what is not in every libc, and operators, which call malloc
- * there. */
+ * service into it, and what is not in every libc. */
 #define CPPROF__NAMES_UNWRAPPED(X)                                             \
     X(RELEASE, cfree)                                                          \
     X(RELEASE, free_sized)                                                     \
     X(RELEASE, free_aligned_sized)                                             \
-    X(UNLOAD, dlclose)                                                         \
-    X(PROCESS, initgroups)                                                     \
-    CPPROF__CXX_NAMES(X)
+    X(PROCESS, dlclose)                                                        \
+    X(PROCESS, initgroups)
+
+struct cpprof__definition;
+struct link_map;
 
 enum cpprof__name {
 #define CPPROF__NUMBER(group, name) CPPROF__NAME_##name,
@@ -173,15 +149,6 @@ enum cpprof__name {
     CPPROF__NAMES_BENEATH(CPPROF__NUMBER) CPPROF__N_NEXT
 #undef CPPROF__NUMBER
 };
-
-#if CPPROF__HAS_ALLOCATOR
-#define CPPROF__ONE(group, name) +1
-enum {
-    CPPROF__FIRST_CXX_NAME = CPPROF__NAME__Znwm,
-    CPPROF__N_CXX_NAMES = CPPROF__CXX_NAMES(CPPROF__ONE)
-};
-#undef CPPROF__ONE
-#endif
 
 #pragma GCC visibility push(hidden)
 /* The next definitions; NULL: not looked for, or nobody has one. */
@@ -196,13 +163,11 @@ extern void *const *cpprof__linked;
 void
 cpprof__names_find(void);
 
-/* The same of C++'s operators alone, which come and go with a library. */
+/* Of n names (runtime/next.h), the definitions in the module that malloc is in
+ * underneath. Safety: as above. */
 void
-cpprof__names_find_operators(void);
-
-/* Is the next definition in the same module as that of malloc? */
-bool
-cpprof__is_of_allocator(enum cpprof__name name);
+cpprof__names_beside_malloc(const char *names, struct cpprof__definition *found,
+                            unsigned n);
 
 /* A name as it is underneath, once it was found. */
 #define cpprof__real(name)                                                     \
