@@ -94,10 +94,10 @@ class Browser:
         url = path if path.startswith("http:") else "file://" + path
         self.open_tab()
         self.ask("Page.navigate", url=url)
-        end = time.time() + PATIENCE
+        end = time.monotonic() + PATIENCE
         while self.tell("document.readyState + location.protocol") != \
                 "complete" + url.partition(":")[0] + ":":
-            if time.time() > end:
+            if time.monotonic() > end:
                 raise RuntimeError("the page does not come: " + path)
             time.sleep(0.01)
 
@@ -111,9 +111,9 @@ class Browser:
     def wait(self, expression, seconds=PATIENCE):
         """Until it is true; what it was at the end. It says who waited in
         vain."""
-        end = time.time() + seconds
+        end = time.monotonic() + seconds
         while not self.tell(expression):
-            if time.time() >= end:
+            if time.monotonic() >= end:
                 print("# not in %s s: %s" % (seconds, expression), flush=True)
                 return self.tell(expression)
             time.sleep(0.01)

@@ -194,9 +194,9 @@ class Terminal:
 
     def expect(self, text):
         """What comes until text, without it; None: it does not."""
-        end = time.time() + PATIENCE
+        end = time.monotonic() + PATIENCE
         while text not in self.seen:
-            if time.time() > end or not self.read(end - time.time()):
+            if time.monotonic() > end or not self.read(end - time.monotonic()):
                 return None
         before, self.seen = self.seen.split(text, 1)
         return before
@@ -207,9 +207,9 @@ class Terminal:
 
     def close(self, keys="\x04"):
         """Type what ends it. Returns its status."""
-        end = time.time() + PATIENCE
+        end = time.monotonic() + PATIENCE
         os.write(self.fd, keys.encode())
-        while time.time() < end:
+        while time.monotonic() < end:
             self.read(0.1)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -382,9 +382,9 @@ def test_interrupt():
     TAP.ok("and all of it", text and "accounting" in text, text)
     os.write(t.fd, b"top | sleep 100\r")
     time.sleep(0.7)
-    begin = time.time()
+    begin = time.monotonic()
     TAP.ok("Ctrl-C ends a program that a report is piped to",
-           t.type("\x03") is not None and time.time() - begin < 5, t.seen)
+           t.type("\x03") is not None and time.monotonic() - begin < 5, t.seen)
     # A report that is not read waits for the terminal.
     os.write(t.fd, b"traces\r")
     time.sleep(0.7)

@@ -531,12 +531,12 @@ def test_leaving(folder):
         link = socket.create_connection(("127.0.0.1", s.port))
         link.sendall(b"GET /ui/api/report/svg?trim=f&g=lines&n=%d HTTP/1.1\r\n"
                      b"Host: localhost\r\n\r\n" % left)
-        end = time.time() + 5
-        while not children(s.process.pid) and time.time() < end:
+        end = time.monotonic() + 5
+        while not children(s.process.pid) and time.monotonic() < end:
             time.sleep(0.005)
         link.close()
-        end = time.time() + 5
-        while children(s.process.pid) and time.time() < end:
+        end = time.monotonic() + 5
+        while children(s.process.pid) and time.monotonic() < end:
             time.sleep(0.01)
         left += bool(children(s.process.pid))
     tap.same("a child ends when its client leaves", left, 0)
@@ -553,8 +553,8 @@ def is_running(pid):
 
 
 def within(seconds, what):
-    end = time.time() + seconds
-    while not what() and time.time() < end:
+    end = time.monotonic() + seconds
+    while not what() and time.monotonic() < end:
         time.sleep(0.01)
     return what()
 
@@ -581,10 +581,10 @@ def test_programs(folder):
         if leaves:
             link.close()
         else:
-            begin = time.time()
+            begin = time.monotonic()
             s.close(signal.SIGINT)
             tap.less("an interrupt waits for no view, seconds",
-                     time.time() - begin, 1.5)
+                     time.monotonic() - begin, 1.5)
         tap.ok("dot ends with its " + ("client" if leaves else "server"),
                within(10, lambda: not is_running(dot)))
         link.close()

@@ -53,8 +53,8 @@ class Server:
         return json.loads(self.get("/ui/api/" + path))
 
     def ready(self):
-        end = time.time() + 30
-        while not self.data("status")["ready"] and time.time() < end:
+        end = time.monotonic() + 30
+        while not self.data("status")["ready"] and time.monotonic() < end:
             time.sleep(0.02)
         return self
 

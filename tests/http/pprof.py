@@ -148,7 +148,7 @@ def free_port():
 
 def page(url, seconds=30):
     """Its text, as soon as somebody answers there."""
-    end = time.time() + seconds
+    end = time.monotonic() + seconds
     while True:
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:
@@ -156,7 +156,7 @@ def page(url, seconds=30):
         except urllib.error.HTTPError as error:
             return "%d %s" % (error.code, error.read().decode())
         except OSError as error:
-            if time.time() > end:
+            if time.monotonic() > end:
                 return str(error)
             time.sleep(0.1)
 

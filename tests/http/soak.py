@@ -52,8 +52,8 @@ def free_port():
 
 
 def until(ready, seconds=30):
-    end = time.time() + seconds
-    while not ready() and time.time() < end:
+    end = time.monotonic() + seconds
+    while not ready() and time.monotonic() < end:
         time.sleep(0.05)
     return ready()
 
@@ -78,7 +78,7 @@ class Scraper:
         self.lock = threading.Lock()
 
     def ask(self, name):
-        began = time.time()
+        began = time.monotonic()
         try:
             c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
             c.request("GET", "/debug/pprof/" + name)
@@ -90,7 +90,7 @@ class Scraper:
             problem = None if r.status == 200 and body else r.status
         except (OSError, http.client.HTTPException, EOFError) as error:
             problem = repr(error)
-        took = time.time() - began - ("seconds=1" in name)
+        took = time.monotonic() - began - ("seconds=1" in name)
         with self.lock:
             self.n += 1
             self.slowest = max(self.slowest, took)
@@ -107,12 +107,12 @@ class Scraper:
 
     def run(self, end):
         """Rounds until that is set; the first one comes at once."""
-        first = time.time()
+        first = time.monotonic()
         while not end.is_set():
-            began = time.time()
+            began = time.monotonic()
             self.round()
-            end.wait(max(0, self.every - (time.time() - began)))
-        self.seconds += time.time() - first
+            end.wait(max(0, self.every - (time.monotonic() - began)))
+        self.seconds += time.monotonic() - first
 
     def has_no_failure(self, name):
         TAP.ok("%s: %d requests, none failed" % (name, self.n),
@@ -169,12 +169,12 @@ class Redis:
         """So many requests: (requests a second, CPU of all, of the main
         thread), each for one request."""
         cpu, main = self.cpu(), self.main_cpu()
-        began = time.time()
+        began = time.monotonic()
         done = subprocess.run(
             ["redis-benchmark", "-s", self.socket, "-q", "-c", "20", "-P", "4",
              "-r", "1000", "-n", str(n), "-t", "set,get,lpop,hset"],
             capture_output=True, timeout=600, check=False)
-        took = time.time() - began
+        took = time.monotonic() - began
         if done.returncode or not n:
             raise RuntimeError(done.stderr)
         return n / took, (self.cpu() - cpu) / n, (self.main_cpu() - main) / n
@@ -188,9 +188,9 @@ def calibrate(redis):
     """How many requests a turn has."""
     n = 2000
     while True:
-        began = time.time()
+        began = time.monotonic()
         redis.load(n)
-        took = time.time() - began
+        took = time.monotonic() - began
         if took > TURN / 3:
             return int(n * TURN / took)
         n *= 3
@@ -303,8 +303,8 @@ def test_many(redis, port):
         sizes.append(redis.memory())
 
     time.sleep(2)
-    until_then = time.time() + max(2, SECONDS / 5)
-    while time.time() < until_then or len(sizes) < 4:
+    until_then = time.monotonic() + max(2, SECONDS / 5)
+    while time.monotonic() < until_then or len(sizes) < 4:
         take()
     stays("50 scrapers", sizes, take)
     alive = redis.command("ping").strip() == "PONG"
@@ -355,8 +355,8 @@ def test_slow(plain, redis, port):
         turns.append(turn(plain, redis, n, scraper))
         sizes.append(redis.memory())
 
-    until_then = time.time() + max(2, SECONDS / 5)
-    while time.time() < until_then or len(turns) < 4:
+    until_then = time.monotonic() + max(2, SECONDS / 5)
+    while time.monotonic() < until_then or len(turns) < 4:
         take()
     until_even(turns, take)
     stays("slow clients", sizes, take)

@@ -57,9 +57,9 @@ class Program:
 
     def line(self, seconds=30):
         data = b""
-        until = time.time() + seconds * SLOW
+        until = time.monotonic() + seconds * SLOW
         while not data.endswith(b"\n"):
-            left = until - time.time()
+            left = until - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [],
                                               left)[0]:
                 return "nothing"

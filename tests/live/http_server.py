@@ -265,7 +265,7 @@ def crowded(seconds):
     be asked for while the first ran? Else it is no test, but for the last."""
     p = Program("127.0.0.1:0", "captures=60", "seconds=20")
     a = p.address
-    begun = time.time()
+    begun = time.monotonic()
     others = begin_captures(a, 51, seconds)
     heads = [read_head(s) for s in others]
     index = ask(a, "/debug/pprof/")[0]
@@ -274,7 +274,7 @@ def crowded(seconds):
     heads_of_more = [read_head(s) for s in more]
     refused = [read_body(s, head) for s, head in zip(more, heads_of_more)
                if status_of(head) == 503]
-    in_time = time.time() - begun < seconds or seconds == 20
+    in_time = time.monotonic() - begun < seconds or seconds == 20
     if in_time:
         check_crowded(heads, index, text, heads_of_more)
         TAP.ok("one too many is told so", all(
@@ -307,11 +307,11 @@ def captures():
     a = p.address
     soon = []
     for _ in range(TRIES):
-        begun = time.time()
+        begun = time.monotonic()
         s = connect(a)
         s.sendall(request("/debug/pprof/profile?seconds=3"))
         head = read_head(s)
-        soon.append(time.time() - begun)
+        soon.append(time.monotonic() - begun)
         s.close()
         if soon[-1] < 0.5 * SLOW:
             break
@@ -344,11 +344,11 @@ def leave(a, how):
     else:
         s.shutdown(socket.SHUT_WR)
     time.sleep(0.2 * SLOW)
-    begun = time.time()
+    begun = time.monotonic()
     status = 503
-    while status == 503 and time.time() - begun < 5 * SLOW:
+    while status == 503 and time.monotonic() - begun < 5 * SLOW:
         status = ask(a, HEAP + "?seconds=1")[0]
-    seconds = time.time() - begun
+    seconds = time.monotonic() - begun
     s.close()
     return status, seconds, another
 
@@ -371,11 +371,11 @@ def ends():
         s = connect(p.address)
         s.sendall(request("/debug/pprof/profile?seconds=100"))
         read_head(s)
-        begun = time.time()
+        begun = time.monotonic()
         p.tell(how, answers=False)
         TAP.same("%s while a capture runs ends the process" % how, p.end(),
                  wanted)
-        TAP.less("at once", time.time() - begun, 1.5 * SLOW)
+        TAP.less("at once", time.monotonic() - begun, 1.5 * SLOW)
         body = read_all(s)
         TAP.ok("and the capture is not taken for whole",
                not body.endswith(b"0\r\n\r\n"), body)
@@ -385,10 +385,10 @@ def ends():
     s = connect(p.address)
     s.sendall(request("/debug/pprof/profile?seconds=100"))
     read_head(s)
-    begun = time.time()
+    begun = time.monotonic()
     TAP.same("close ends all threads", p.tell("close"),
              "closed %d" % ALONE)
-    TAP.less("soon", time.time() - begun, 3 * SLOW)
+    TAP.less("soon", time.monotonic() - begun, 3 * SLOW)
     body = read_all(s)
     TAP.ok("and has the capture answered", body.endswith(b"0\r\n\r\n"), body)
     s.close()
@@ -522,8 +522,8 @@ def environment():
     other = Program("-", env={"CPPROF": "http=" + path,
                               "CPPROF_OWNER": str(p.process.pid)})
     new = []
-    until = time.time() + 10 * SLOW
-    while len(new) < 2 and time.time() < until:
+    until = time.monotonic() + 10 * SLOW
+    while len(new) < 2 and time.monotonic() < until:
         time.sleep(0.05)
         new = [name for name in set(os.listdir(FOLDER)) - before
                if name.isdigit()]
@@ -582,8 +582,8 @@ def free_port():
 
 def asked_within(address, seconds):
     """The status, as soon as somebody answers there; 0: nobody."""
-    until = time.time() + seconds * SLOW
-    while time.time() < until:
+    until = time.monotonic() + seconds * SLOW
+    while time.monotonic() < until:
         try:
             return ask(address, CMDLINE)[0]
         except OSError:
@@ -609,8 +609,8 @@ def daemons():
             s.close()
             pid = int(said.partition(" ")[2])
             p.end()
-            until = time.time() + 10 * SLOW
-            while os.path.exists("/proc/%d" % pid) and time.time() < until:
+            until = time.monotonic() + 10 * SLOW
+            while os.path.exists("/proc/%d" % pid) and time.monotonic() < until:
                 time.sleep(0.02)
             if address.startswith("unix:"):
                 TAP.ok("its end removes the path",

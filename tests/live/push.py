@@ -73,12 +73,12 @@ class Ran:
         environment.update(env or {})
         if SANITIZER == "thread":
             environment["TSAN_OPTIONS"] = "suppressions=" + suppressions()
-        begun = time.time()
+        begun = time.monotonic()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             self.status = subprocess.run(
                 [PROGRAM] + list(args), stdout=out, stderr=err,
                 env=environment, timeout=timeout, check=False).returncode
-            self.seconds = time.time() - begun
+            self.seconds = time.monotonic() - begun
             out.seek(0)
             err.seek(0)
             self.out = out.read().decode(errors="replace")

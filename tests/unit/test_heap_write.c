@@ -238,7 +238,8 @@ allocate(void *arg)
     char *mine = arg;
     unsigned i;
 
-    for (i = 0; !load_acquire(&ended); i++) {
+    /* At least once around: the last check counts on it. */
+    for (i = 0; !load_acquire(&ended) || i <= N_LIVE; i++) {
         char *at = &mine[i % N_LIVE];
 
         if (i >= N_LIVE)
