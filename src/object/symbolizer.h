@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CPPROF__SYMBOLIZER_ABI    11
+#define CPPROF__SYMBOLIZER_ABI    12
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -121,6 +121,11 @@ struct cpprof__symbolizer_ops {
      */
     size_t (*resolve)(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
                       struct cpprof__frame *frames, size_t max);
+
+    /* Code that no mapping lists is from here on what it was when the file that
+     * names it, the dump or else the perf map, had n_bytes; UINT64_MAX: what it
+     * was last. Code without a name up to there has the next name. */
+    void (*turn_to_code)(struct cpprof__symbolizer *s, uint64_t n_bytes);
 
     /* True when inlined frames of this mapping are known: it has DWARF with
      * inline information, no file of it was missing for what was asked for so

@@ -39,7 +39,8 @@ struct pending {
 struct dump {
     struct cpprof__jit_table *table;
     struct pending pending;
-    uint64_t time; /* of the record */
+    uint64_t time;     /* of the record */
+    uint64_t file_end; /* where it ends */
 };
 
 /* A text up to its zero; NULL and bad without one. */
@@ -72,14 +73,12 @@ add_text(struct cpprof__jit_table *t, const char *text, size_t n, uint32_t *at)
 static void
 add_code(struct dump *d, struct cpprof__jit_code code)
 {
-    struct cpprof__jit_table *t = d->table;
-
-    if (code.n_bytes > UINT64_MAX - code.start ||
-        !CPPROF__BOUNDED_ROOM(&t->codes))
+    if (code.n_bytes > UINT64_MAX - code.start)
         return;
     code.time = d->time;
-    code.position = (uint32_t)t->codes.n;
-    t->codes.at[t->codes.n++] = code;
+    code.file_end = d->file_end;
+    code.position = (uint32_t)d->table->codes.n;
+    cpprof__jit_table_add(d->table, &code);
 }
 
 static void
@@ -259,21 +258,11 @@ name_moved(struct cpprof__jit_table *t)
 static void
 put_in_order(struct cpprof__jit_table *t)
 {
-    size_t i;
-
     if (!t->codes.n)
         return;
     qsort(t->codes.at, t->codes.n, sizeof *t->codes.at, by_time);
     name_moved(t);
-    for (i = 0; i < t->codes.n; i++) {
-        const struct cpprof__jit_code *code = &t->codes.at[i];
-
-        cpprof__ranges_add(&t->ranges,
-                           (struct cpprof__range){code->start,
-                                                  code->start + code->n_bytes,
-                                                  (uint32_t)i, (uint32_t)i});
-    }
-    cpprof__ranges_seal(&t->ranges);
+    cpprof__jit_table_seal(t);
 }
 
 bool
@@ -301,6 +290,7 @@ cpprof__jit_dump_read(struct cpprof__jit_table *table, const void *bytes,
         body = cpprof__read_bytes(&r, n_record - RECORD_HEAD);
         if (!body)
             break;
+        d.file_end = n - cpprof__reader_left(&r);
         record = cpprof__reader(body, n_record - RECORD_HEAD);
         if (kind == CODE_LOAD)
             read_load(&d, &record);
@@ -311,54 +301,4 @@ cpprof__jit_dump_read(struct cpprof__jit_table *table, const void *bytes,
     }
     put_in_order(table);
     return true;
-}
-
-/* ---- the table --------------------------------------------------------- */
-
-static void
-find_line(const struct cpprof__jit_table *t,
-          const struct cpprof__jit_code *code, uint64_t offset,
-          struct cpprof__jit_place *place)
-{
-    const struct cpprof__jit_line *found = NULL;
-    uint32_t i;
-
-    for (i = 0; i < code->n_lines; i++) {
-        const struct cpprof__jit_line *line =
-            &t->lines.at[code->first_line + i];
-
-        if (line->offset <= offset && (!found || line->offset >= found->offset))
-            found = line;
-    }
-    if (!found)
-        return;
-    place->line = found->line;
-    place->file = (const char *)t->text.data + found->file;
-    place->n_file = found->n_file;
-}
-
-bool
-cpprof__jit_table_find(const struct cpprof__jit_table *table, uint64_t pc,
-                       struct cpprof__jit_place *place)
-{
-    const struct cpprof__range *range = cpprof__ranges_find(&table->ranges, pc);
-    const struct cpprof__jit_code *code =
-        range ? &table->codes.at[range->value] : NULL;
-
-    if (!code || !code->n_name)
-        return false;
-    *place = (struct cpprof__jit_place){.name = (const char *)table->text.data +
-                                                code->name,
-                                        .n_name = code->n_name};
-    find_line(table, code, pc - code->start, place);
-    return true;
-}
-
-void
-cpprof__jit_table_free(struct cpprof__jit_table *table)
-{
-    cpprof__buffer_free(&table->text);
-    cpprof__ranges_free(&table->ranges);
-    CPPROF__ARRAY_FREE(&table->codes);
-    CPPROF__ARRAY_FREE(&table->lines);
 }

@@ -8,10 +8,11 @@
 
 #include "arch/clock.h"
 #include "base/text.h"
-#include "symbol/elf/array.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,16 +151,12 @@ add_line(struct cpprof__jit_table *t, const char *line, const char *end)
         end--;
     if (!read_hex(&line, end, &code.start) ||
         !read_hex(&line, end, &code.n_bytes) || line == end ||
-        code.n_bytes > UINT64_MAX - code.start ||
-        !CPPROF__BOUNDED_ROOM(&t->codes))
+        code.n_bytes > UINT64_MAX - code.start)
         return;
     code.name = (uint32_t)(line - (const char *)t->text.data);
     code.n_name = (uint32_t)(end - line);
-    cpprof__ranges_add(
-        &t->ranges,
-        (struct cpprof__range){code.start, code.start + code.n_bytes,
-                               (uint32_t)t->codes.n, (uint32_t)t->codes.n});
-    t->codes.at[t->codes.n++] = code;
+    code.file_end = code.name + code.n_name;
+    cpprof__jit_table_add(t, &code);
 }
 
 /* A last line without end is still being written. */
@@ -173,7 +170,7 @@ parse(struct cpprof__jit_table *t)
     for (; at < end && (newline = memchr(at, '\n', (size_t)(end - at)));
          at = newline + 1)
         add_line(t, at, newline);
-    cpprof__ranges_seal(&t->ranges);
+    cpprof__jit_table_seal(t);
 }
 
 /* Is the file another one than was read? It is taken for the one read now. */
@@ -194,17 +191,48 @@ is_new(struct cpprof__jit_file *file, const struct stat *info)
 }
 
 static void
+warn(const struct cpprof__perf_map *map, const char *format, ...)
+{
+    char text[PATH_MAX + 128];
+    va_list args;
+
+    if (!map->fetcher->warn)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    map->fetcher->warn(map->fetcher->ctx, text);
+}
+
+/* Say once that a file was not read to its end. */
+static void
+tell_if_cut(struct cpprof__perf_map *map, const char *path, int error,
+            const struct cpprof__jit_table *table)
+{
+    if ((error != EFBIG && !table->is_cut) || map->has_told_cut)
+        return;
+    map->has_told_cut = true;
+    warn(map,
+         "%s: only the first %d MB and %d functions are read; code made later "
+         "may have no names or old ones",
+         path, LARGEST_BYTES >> 20, CPPROF__JIT_CODES);
+}
+
+static void
 refresh_map(struct cpprof__perf_map *map)
 {
     struct stat info;
-    int fd = open_map(map, &info);
+    int fd = open_map(map, &info), error;
+    char path[64];
 
     if (fd < 0)
         return;
     if (is_new(&map->map, &info)) {
         cpprof__jit_table_free(&map->map.table);
-        cpprof__buffer_read(&map->map.table.text, fd, LARGEST_BYTES);
+        error = cpprof__buffer_read(&map->map.table.text, fd, LARGEST_BYTES);
         parse(&map->map.table);
+        snprintf(path, sizeof path, "/tmp/perf-%d.map", map->pid);
+        tell_if_cut(map, path, error, &map->map.table);
     }
     close(fd);
 }
@@ -213,11 +241,11 @@ static void
 refresh_dump(struct cpprof__perf_map *map)
 {
     struct cpprof__buffer bytes = {0};
-    char text[PATH_MAX + 64];
     struct stat info;
     int fd = map->dump_path
                  ? open_file(map, map->dump_path, map->dump_path, &info)
                  : -1;
+    int error;
 
     if (fd < 0)
         return;
@@ -226,15 +254,14 @@ refresh_dump(struct cpprof__perf_map *map)
 
         map->has_dump = true;
         cpprof__jit_table_free(&map->dump.table);
-        cpprof__buffer_read(&bytes, fd, LARGEST_BYTES);
+        error = cpprof__buffer_read(&bytes, fd, LARGEST_BYTES);
         if (!cpprof__jit_dump_read(&map->dump.table, bytes.data, bytes.n) &&
-            is_first && map->fetcher->warn) {
-            snprintf(text, sizeof text,
-                     "%s: is no jitdump file of this machine; code made at "
-                     "run time may have no names",
-                     map->dump_path);
-            map->fetcher->warn(map->fetcher->ctx, text);
-        }
+            is_first)
+            warn(map,
+                 "%s: is no jitdump file of this machine; code made at run "
+                 "time may have no names",
+                 map->dump_path);
+        tell_if_cut(map, map->dump_path, error, &map->dump.table);
         cpprof__buffer_free(&bytes);
     }
     close(fd);
@@ -269,9 +296,11 @@ cpprof__perf_map_see(struct cpprof__perf_map *map, const char *path)
 
 bool
 cpprof__perf_map_find(struct cpprof__perf_map *map, uint64_t pc,
-                      struct cpprof__jit_place *place)
+                      uint64_t n_bytes, struct cpprof__jit_place *place)
 {
+    uint64_t n_map_bytes = map->dump_path ? UINT64_MAX : n_bytes;
+
     refresh(map);
-    return cpprof__jit_table_find(&map->dump.table, pc, place) ||
-           cpprof__jit_table_find(&map->map.table, pc, place);
+    return cpprof__jit_table_find(&map->dump.table, pc, n_bytes, place) ||
+           cpprof__jit_table_find(&map->map.table, pc, n_map_bytes, place);
 }

@@ -4,7 +4,8 @@
  * profilers: jit-PID.dump (symbol/jit_dump.h), and /tmp/perf-PID.map, lines of
  * "START SIZE NAME", both in hex without prefix. A later line wins over an
  * earlier one at the same address, since compilers append when they reuse
- * memory. Where both have a name, the dump's is taken, which has lines.
+ * memory; who knows how long the file was when the code ran gets the last line
+ * up to there. Where both have a name, the dump's is taken, which has lines.
  *
  * Source: the Linux tree, tools/perf/Documentation/jit-interface.txt.
  */
@@ -22,6 +23,7 @@ struct cpprof__perf_map {
     const struct cpprof__fetcher *fetcher; /* has where that is its pid */
     char *dump_path;                       /* NULL: none is mapped */
     bool has_dump;                         /* it was read once */
+    bool has_told_cut;                     /* that a file is too large */
     struct cpprof__jit_file {
         struct cpprof__jit_table table; /* of the file as it was when read */
         /* What tells whether it has changed since. */
@@ -44,13 +46,14 @@ void
 cpprof__perf_map_see(struct cpprof__perf_map *map, const char *path);
 
 /*
- * What is known of the code at pc; its strings live until the next call. False
- * when no file has it. The files are looked at again when 50 ms have passed,
- * and after one that took long to read, 20 times as long.
+ * What is known of the code at pc when the dump, or without one the map, had
+ * n_bytes; its strings live until the next call. False when no file has it. The
+ * files are looked at again when 50 ms have passed, and after one that took
+ * long to read, 20 times as long.
  */
 bool
 cpprof__perf_map_find(struct cpprof__perf_map *map, uint64_t pc,
-                      struct cpprof__jit_place *place);
+                      uint64_t n_bytes, struct cpprof__jit_place *place);
 
 void
 cpprof__perf_map_free(struct cpprof__perf_map *map);

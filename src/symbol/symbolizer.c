@@ -31,6 +31,7 @@ struct cpprof__symbolizer {
     struct cpprof__symbolizer_options options;
     struct cpprof__names names;
     struct cpprof__perf_map perf_map;
+    uint64_t n_code_bytes; /* of its file, that count */
     CPPROF__ARRAY(struct mapping) mappings;
     CPPROF__ARRAY(struct cpprof__module *) modules; /* by path and build id */
 };
@@ -47,6 +48,7 @@ make(const struct cpprof__symbolizer_options *options)
     if (s->options.pid <= 0)
         s->options.pid = getpid();
     cpprof__perf_map_init(&s->perf_map, &s->options.fetcher, s->options.pid);
+    s->n_code_bytes = UINT64_MAX;
     return s;
 }
 
@@ -201,7 +203,7 @@ resolve_jit(struct cpprof__symbolizer *s, uint64_t pc,
     struct cpprof__jit_place place;
 
     *frame = (struct cpprof__frame){0};
-    if (!cpprof__perf_map_find(&s->perf_map, pc, &place))
+    if (!cpprof__perf_map_find(&s->perf_map, pc, s->n_code_bytes, &place))
         return 0;
     frame->system_name = cpprof__names_add(&s->names, place.name, place.n_name);
     frame->name = jit_name(s, &place);
@@ -304,6 +306,13 @@ turn_to(struct cpprof__symbolizer *s, int32_t pid)
     s->options.pid = pid;
     cpprof__perf_map_free(&s->perf_map);
     cpprof__perf_map_init(&s->perf_map, &s->options.fetcher, pid);
+    s->n_code_bytes = UINT64_MAX;
+}
+
+static void
+turn_to_code(struct cpprof__symbolizer *s, uint64_t n_bytes)
+{
+    s->n_code_bytes = n_bytes;
 }
 
 CPPROF_API extern const struct cpprof__symbolizer_ops cpprof__symbolizer;
@@ -314,6 +323,7 @@ const struct cpprof__symbolizer_ops cpprof__symbolizer = {
     .add_mapping = add_mapping,
     .expect = expect,
     .resolve = resolve,
+    .turn_to_code = turn_to_code,
     .knows_inlines = knows_inlines,
     .trim = trim,
     .turn_to = turn_to,

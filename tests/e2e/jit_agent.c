@@ -7,7 +7,11 @@
  *     jit_stays     where it was made, with lines
  *     jit_moves     where it was moved to; jit_follows is then put where it was
  *
- * Source: the Linux tree, tools/perf/Documentation/jitdump-specification.txt.
+ * Without an argument it writes a perf map instead, and prints its name. Of one
+ * address this says first jit_first, and then, a second later, jit_second.
+ *
+ * Source: the Linux tree, tools/perf/Documentation/jitdump-specification.txt
+ * and jit-interface.txt.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -140,23 +144,50 @@ run(uint8_t *at)
         function(1 << 22);
 }
 
+static void
+name_and_run(FILE *map, const char *name)
+{
+    fprintf(map, "%lx %zx %s\n", (unsigned long)(uintptr_t)code, sizeof loop,
+            name);
+    fflush(map);
+    run(code);
+    sleep(1); /* its samples are counted */
+}
+
+static int
+run_by_map(void)
+{
+    char path[64];
+    FILE *map;
+
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    map = fopen(path, "w");
+    if (!map)
+        return 1;
+    puts(path);
+    name_and_run(map, "jit_first");
+    name_and_run(map, "jit_second");
+    return fclose(map);
+}
+
 int
 main(int argc, char **argv)
 {
     uint64_t first;
 
-    if (argc < 2)
-        return 2;
-    begin(argv[1]);
+    if (argc > 1)
+        begin(argv[1]);
     code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                 -1, 0);
-    if (!dump || code == MAP_FAILED)
+    if ((argc > 1 && !dump) || code == MAP_FAILED)
         return 1;
     memcpy(code, loop, sizeof loop);
     memcpy(code + SLOT, loop, sizeof loop);
     memcpy(code + 2 * SLOT, loop, sizeof loop);
     if (mprotect(code, 4096, PROT_READ | PROT_EXEC) != 0)
         return 1;
+    if (argc < 2)
+        return run_by_map();
     first = (uint64_t)(uintptr_t)code;
     put_lines(first);
     put_load("jit_stays", first, 1);

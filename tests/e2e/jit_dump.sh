@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Code made at run time, by the jitdump file of an agent and of node.
+# Code made at run time, by the jitdump file of an agent and of node, and by a
+# perf map that names one address twice.
 #
 #     jit_dump.sh CPPROF JIT_AGENT
 
@@ -37,6 +38,13 @@ if [ "$(uname -m)" = x86_64 ]; then
     check "agent: what is put where another was has no lines of that" \
         test "$(grep -cE 'jit_follows .*script' out)" = 0
     check "agent: the caller is known" grep -q ' main' out
+
+    "$cpprof" record -one -F 500 -o=map.pb.gz -- "$victim" >map 2>err
+    for name in jit_first jit_second; do
+        share=$(share map.pb.gz $name)
+        check "map: $name has its samples" test "${share:-0}" -ge 15
+    done
+    rm -f "$(grep '^/tmp/perf-' map)"
 else
     skip "agent" "not x86-64"
 fi

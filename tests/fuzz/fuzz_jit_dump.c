@@ -29,12 +29,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     size_t i;
 
     if (!cpprof__jit_dump_read(&table, data, n))
-        expect(!table.codes.n && !table.ranges.n);
-    for (i = 0; i < table.ranges.n && i < 1000; i++) {
+        expect(!table.codes.n && !table.tree.n);
+    for (i = 0; i < table.codes.n && i < 1000; i++) {
         struct cpprof__jit_place place;
 
-        if (!cpprof__jit_table_find(&table, table.ranges.items[i].start,
-                                    &place))
+        if (!cpprof__jit_table_find(&table, table.codes.at[i].start,
+                                    i % 2 ? n / 2 : n, &place))
             continue;
         expect(place.n_name > 0);
         sum += sum_of(place.name, place.n_name);

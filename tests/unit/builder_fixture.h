@@ -72,7 +72,8 @@ sink_writer(struct sink *s)
 struct cpprof__symbolizer {
     size_t n_mappings, max_mappings;
     unsigned n_resolved;
-    bool no_inlines; /* of the first mapping */
+    uint64_t n_code_bytes; /* turn_to_code() */
+    bool no_inlines;       /* of the first mapping */
 };
 
 struct known {
@@ -105,7 +106,15 @@ static const struct known known[] = {
     {1, 0x2030, {{"whole", "whole", "b.c", 1, 2, 0, 0, false, 0, 0}}},
     {1, 0x2040, {{"[b+0x40]", "[b+0x40]", NULL, 0, 0, 0, 0x2040, true, 0, 0}}},
     {SIZE_MAX, 0x9000, {{"jit", "jit", NULL, 0, 0, 0, 0, false, 0, 0}}},
+    {100, 0x9100, {{"early", "early", NULL, 0, 0, 0, 0, false, 0, 0}}},
+    {200, 0x9100, {{"late", "late", NULL, 0, 0, 0, 0, false, 0, 0}}},
 };
+
+static void
+fake_turn_to_code(struct cpprof__symbolizer *s, uint64_t n_bytes)
+{
+    s->n_code_bytes = n_bytes;
+}
 
 static size_t
 fake_add_mapping(struct cpprof__symbolizer *s,
@@ -134,6 +143,8 @@ fake_resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
     size_t i, n;
 
     s->n_resolved++;
+    if (mapping == SIZE_MAX && pc == 0x9100)
+        mapping = s->n_code_bytes < 200 ? 100 : 200;
     for (i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].mapping != mapping || known[i].pc != pc)
             continue;
@@ -156,6 +167,7 @@ static const struct cpprof__symbolizer_ops fake_ops = {
     .add_mapping = fake_add_mapping,
     .expect = fake_expect,
     .resolve = fake_resolve,
+    .turn_to_code = fake_turn_to_code,
     .knows_inlines = fake_knows_inlines,
 };
 

@@ -168,6 +168,13 @@ code_symbolizer_free(struct cpprof__symbolizer *s)
     free(s);
 }
 
+static inline void
+code_turn_to_code(struct cpprof__symbolizer *s, uint64_t n_bytes)
+{
+    (void)s;
+    (void)n_bytes;
+}
+
 const struct cpprof__symbolizer_ops *
 cpprof__symbolizer_load(void)
 {
@@ -176,6 +183,7 @@ cpprof__symbolizer_load(void)
         .make = code_symbolizer,
         .add_mapping = code_add_mapping,
         .resolve = code_resolve,
+        .turn_to_code = code_turn_to_code,
         .free = code_symbolizer_free,
     };
 

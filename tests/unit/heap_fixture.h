@@ -166,12 +166,20 @@ fake_free(struct cpprof__symbolizer *s)
     free(s);
 }
 
+static inline void
+fake_turn_to_code(struct cpprof__symbolizer *s, uint64_t n_bytes)
+{
+    (void)s;
+    (void)n_bytes;
+}
+
 static const struct cpprof__symbolizer_ops fake_ops = {
     .abi = CPPROF__SYMBOLIZER_ABI,
     .make = fake_make,
     .add_mapping = fake_add_mapping,
     .expect = fake_expect,
     .resolve = fake_resolve,
+    .turn_to_code = fake_turn_to_code,
     .knows_inlines = fake_knows_inlines,
     .trim = fake_trim,
     .free = fake_free,

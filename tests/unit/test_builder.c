@@ -285,6 +285,41 @@ code_outside_all_mappings_is_resolved_as_such(void **state)
     walk_free(w);
 }
 
+static void
+sample_code(struct fixture *f, uint64_t n_bytes)
+{
+    const struct cpprof__builder_frame frame = {0x9100,
+                                                cpprof__made_code(n_bytes)};
+    const int64_t values[2] = {1, PERIOD_NS};
+
+    cpprof__builder_add_sample(f->builder, values, &frame, 1, NULL, 0);
+}
+
+static void
+code_that_was_another_function_is_another_location(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample_code(&f, 120);
+    sample_code(&f, 300);
+    sample_code(&f, 150);
+    sample_code(&f, 250);
+    w = end(&f);
+    assert_int_equal(w->n_locations, 2);
+    check_lines(w, 0, "early");
+    check_lines(w, 1, "late");
+    assert_int_equal(w->locations[0].mapping, 0);
+    assert_int_equal(w->locations[1].address, 0x9100);
+    check_sample(w, 0, 1, PCS(1));
+    check_sample(w, 1, 1, PCS(2));
+    check_sample(w, 2, 1, PCS(1));
+    check_sample(w, 3, 1, PCS(2));
+    walk_free(w);
+}
+
 /* --- mappings --------------------------------------------------------------*/
 
 static void
@@ -610,6 +645,7 @@ main(void)
         cmocka_unit_test(own_frames_are_functions_without_a_mapping),
         cmocka_unit_test(empty_stack_gets_a_frame_of_our_own),
         cmocka_unit_test(code_outside_all_mappings_is_resolved_as_such),
+        cmocka_unit_test(code_that_was_another_function_is_another_location),
         cmocka_unit_test(mappings_are_written_in_order_used_or_not),
         cmocka_unit_test(mapping_of_known_locations_has_all_bits),
         cmocka_unit_test(stand_in_takes_all_bits_and_names_its_location),

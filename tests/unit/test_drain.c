@@ -311,6 +311,52 @@ thread_that_is_gone_has_no_name(void **state)
     unmake(p);
 }
 
+static void
+append(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "a");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The mapping of the leaf of the sample that was counted last. */
+static uint32_t
+last_mapping(const struct parts *p)
+{
+    const struct cpprof__store *store = &p->store;
+
+    return store->nodes[store->samples[store->head->n_samples - 1].node]
+        .mapping;
+}
+
+/* 0x1000 is in no mapping: code that a compiler made. */
+static void
+made_code_is_kept_with_the_length_of_its_map(void **state)
+{
+    struct parts *p = make();
+    char path[64];
+
+    (void)state;
+    p->drain.mappings.live = true;
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    unlink(path);
+    sample(p, NULL);
+    assert_int_equal(last_mapping(p), CPPROF__NO_MAPPING);
+    append(path, "1000 10 one\n");
+    sample(p, NULL);
+    assert_int_equal(last_mapping(p), cpprof__made_code(12));
+    append(path, "1000 10 other\n");
+    sample(p, NULL);
+    assert_int_equal(last_mapping(p), cpprof__made_code(26));
+    sample(p, NULL);
+    assert_int_equal(p->store.head->n_samples, 3);
+    assert_int_equal(p->store.samples[2].count, 2);
+    unlink(path);
+    unmake(p);
+}
+
 int
 main(void)
 {
@@ -324,6 +370,7 @@ main(void)
         cmocka_unit_test(label_of_the_program_goes_before_the_name),
         cmocka_unit_test(name_ends_where_it_is_no_text),
         cmocka_unit_test(thread_that_is_gone_has_no_name),
+        cmocka_unit_test(made_code_is_kept_with_the_length_of_its_map),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -304,6 +304,122 @@ mapping_without_a_file_is_looked_up_too(void **state)
     cpprof__symbolizer.free(s);
 }
 
+static const char *
+name_by(struct cpprof__symbolizer *s, uint64_t pc, uint64_t n_bytes)
+{
+    cpprof__symbolizer.turn_to_code(s, n_bytes);
+    return name_at(s, pc);
+}
+
+/* Lines of 11 bytes. */
+static void
+code_is_called_as_it_was_when_it_ran(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+
+    write_file(map_path, "1000 20 aa\n"
+                         "1010 40 bb\n"
+                         "1000 18 cc\n"
+                         "2000 10 dd\n"
+                         "1018 08 ee\n");
+    assert_string_equal(name_by(s, 0x1000, 11), "aa");
+    assert_string_equal(name_by(s, 0x1018, 11), "aa");
+    assert_string_equal(name_by(s, 0x1018, 20), "aa");
+    assert_string_equal(name_by(s, 0x1018, 22), "bb");
+    assert_string_equal(name_by(s, 0x1000, 31), "aa");
+    assert_string_equal(name_by(s, 0x1000, 33), "cc");
+    assert_string_equal(name_by(s, 0x1018, 44), "bb");
+    assert_string_equal(name_by(s, 0x1018, 55), "ee");
+    assert_string_equal(name_by(s, 0x1020, 55), "bb");
+    assert_string_equal(name_by(s, 0x104f, UINT64_MAX), "bb");
+    assert_string_equal(name_by(s, 0x1050, UINT64_MAX), "none");
+    cpprof__symbolizer.free(s);
+}
+
+/* Compilers may write late. */
+static void
+code_without_a_name_as_yet_has_the_next_one(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+
+    write_file(map_path, "1000 20 aa\n"
+                         "2000 40 bb\n"
+                         "2000 18 cc\n");
+    assert_string_equal(name_by(s, 0x2000, 11), "bb");
+    assert_string_equal(name_by(s, 0x1000, 0), "aa");
+    assert_string_equal(name_by(s, 0x3000, 0), "none");
+    cpprof__symbolizer.free(s);
+}
+
+/* Any overlaps, held against a search of all lines from the end. */
+static void
+any_moment_has_the_last_line_before_it(void **state)
+{
+    enum { LINES = 400 };
+    struct cpprof__symbolizer *s = make_for(0);
+    unsigned starts[LINES], sizes[LINES], i, k;
+    FILE *file = fopen(map_path, "w");
+
+    assert_non_null(file);
+    srand(7);
+    for (i = 0; i < LINES; i++) {
+        starts[i] = 0x1000 + (unsigned)rand() % 200;
+        sizes[i] = 1 + (unsigned)rand() % 60;
+        fprintf(file, "%04x %02x %04u\n", starts[i], sizes[i], i);
+    }
+    assert_int_equal(fclose(file), 0);
+    for (k = 0; k < 3000; k++) {
+        unsigned pc = 0x1000 + (unsigned)rand() % 260;
+        unsigned n = (unsigned)rand() % (LINES + 1);
+        char wanted[16] = "none";
+
+        for (i = n; i < LINES && !strcmp(wanted, "none"); i++)
+            if (pc - starts[i] < sizes[i])
+                snprintf(wanted, sizeof wanted, "%04u", i);
+        for (i = 0; i < n; i++)
+            if (pc - starts[i] < sizes[i])
+                snprintf(wanted, sizeof wanted, "%04u", i);
+        assert_string_equal(name_by(s, pc, n * 13), wanted);
+    }
+    cpprof__symbolizer.free(s);
+}
+
+static unsigned n_told;
+static char told[512];
+
+static void
+note_told(void *ctx, const char *text)
+{
+    (void)ctx;
+    n_told++;
+    snprintf(told, sizeof told, "%s", text);
+}
+
+static void
+map_of_enormous_size_is_read_in_part_and_told_once(void **state)
+{
+    const struct cpprof__symbolizer_options options = {
+        .fetcher = {.warn = note_told}};
+    struct cpprof__symbolizer *s = cpprof__symbolizer.make(&options);
+    char wanted[256];
+
+    write_file(map_path, "1000 20 first\n");
+    assert_int_equal(truncate(map_path, 300 << 20), 0);
+    n_told = 0;
+    assert_string_equal(name_at(s, 0x1000), "first");
+    assert_string_equal(name_at(s, 0x2000), "none");
+    assert_int_equal(truncate(map_path, 301 << 20), 0);
+    usleep(60000);
+    assert_string_equal(name_at(s, 0x1001), "first");
+    snprintf(wanted, sizeof wanted,
+             "%s: only the first 64 MB and 2097152 functions are read; code "
+             "made later may have no names or old ones",
+             map_path);
+    assert_int_equal(n_told, 1);
+    assert_string_equal(told, wanted);
+    cpprof__symbolizer.free(s);
+}
+
 int
 main(void)
 {
@@ -321,6 +437,10 @@ main(void)
         CASE(map_of_another_process_is_found),
         CASE(map_of_a_process_that_ended_is_found),
         CASE(mapping_without_a_file_is_looked_up_too),
+        CASE(code_is_called_as_it_was_when_it_ran),
+        CASE(code_without_a_name_as_yet_has_the_next_one),
+        CASE(any_moment_has_the_last_line_before_it),
+        CASE(map_of_enormous_size_is_read_in_part_and_told_once),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

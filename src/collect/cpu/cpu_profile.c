@@ -85,9 +85,13 @@ static struct cpprof__builder_frame
 frame_of(const struct cpprof__store_node *node, const uint32_t *numbers,
          size_t n_mappings)
 {
-    return (struct cpprof__builder_frame){node->pc, node->mapping < n_mappings
-                                                        ? numbers[node->mapping]
-                                                        : CPPROF__NO_MAPPING};
+    uint32_t mapping = node->mapping;
+
+    if (mapping < n_mappings)
+        mapping = numbers[mapping];
+    else if (!cpprof__is_made_code(mapping))
+        mapping = CPPROF__NO_MAPPING;
+    return (struct cpprof__builder_frame){node->pc, mapping};
 }
 
 /* Node 0 is the root, which is no frame. */

@@ -271,7 +271,7 @@ is_hidden(struct cpprof__builder *b, const struct cpprof__builder_frame *frame,
     size_t mapping, i, n;
 
     if (frame->pc < CPPROF__FRAME_END || cpprof__is_script(frame->pc) ||
-        frame->mapping == CPPROF__NO_MAPPING)
+        frame->mapping >= CPPROF__MADE_CODE)
         return false;
     mapping = cpprof__builder_mapping_at(b, frame->mapping)->symbolizer_index;
     if (mapping == SIZE_MAX)

@@ -66,7 +66,7 @@ struct cpprof__builder_function {
 struct cpprof__builder_location {
     uint64_t pc;
     uint32_t mapping;
-    uint32_t zero;
+    uint32_t function; /* id, of code that is known by when it ran; else 0 */
 };
 
 struct cpprof__builder_mapping_key {

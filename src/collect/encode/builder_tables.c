@@ -223,6 +223,20 @@ n_mappings(const struct cpprof__builder *b)
     return b->mappings.entries.n / sizeof(struct cpprof__builder_known_mapping);
 }
 
+/* Does no mapping list the code? */
+static bool
+is_outside(uint32_t mapping)
+{
+    return mapping == CPPROF__NO_MAPPING || cpprof__is_made_code(mapping);
+}
+
+static uint64_t
+code_bytes(uint32_t mapping)
+{
+    return cpprof__is_made_code(mapping) ? mapping - CPPROF__MADE_CODE
+                                         : UINT64_MAX;
+}
+
 /* Fill b->lines with what is known about a frame: how many there are. */
 static size_t
 resolve(struct cpprof__builder *b, struct cpprof__builder_location frame)
@@ -235,7 +249,7 @@ resolve(struct cpprof__builder *b, struct cpprof__builder_location frame)
         b->lines[0].system_name = b->lines[0].name;
         return 1;
     }
-    if (frame.mapping != CPPROF__NO_MAPPING) {
+    if (!is_outside(frame.mapping)) {
         in_symbolizer =
             cpprof__builder_mapping_at(b, frame.mapping)->symbolizer_index;
         if (in_symbolizer == SIZE_MAX)
@@ -243,6 +257,7 @@ resolve(struct cpprof__builder *b, struct cpprof__builder_location frame)
     }
     if (!b->ops)
         return 0;
+    b->ops->turn_to_code(b->symbolizer, code_bytes(frame.mapping));
     return b->ops->resolve(b->symbolizer, in_symbolizer, frame.pc, b->lines,
                            CPPROF__LINES_MAX);
 }
@@ -271,7 +286,7 @@ note_known(struct cpprof__builder *b, uint32_t mapping, size_t n_lines)
     bool known = n_lines > 0 && !b->lines[0].is_stand_in;
     size_t i;
 
-    if (mapping == CPPROF__NO_MAPPING)
+    if (is_outside(mapping))
         return;
     m = cpprof__builder_mapping_at(b, mapping);
     m->used = true;
@@ -298,7 +313,7 @@ put_location(struct cpprof__builder *b, uint64_t id,
 
     mark = cpprof__put_begin(out);
     cpprof__put_uint_opt(out, LOCATION_ID, id);
-    if (frame.mapping != CPPROF__NO_MAPPING)
+    if (!is_outside(frame.mapping))
         cpprof__put_uint_opt(out, LOCATION_MAPPING_ID, frame.mapping + 1ull);
     if (frame.pc >= CPPROF__FRAME_END)
         cpprof__put_uint_opt(out, LOCATION_ADDRESS, frame.pc);
@@ -334,27 +349,61 @@ cpprof__builder_prefetch(const struct cpprof__builder *b,
 static void
 put_script(struct cpprof__builder *b, uint64_t id, uint64_t pc);
 
-static uint64_t
-find_or_put_location(struct cpprof__builder *b,
-                     struct cpprof__builder_location l)
+/* Functions are messages of their own, so they go out before. */
+static size_t
+put_functions(struct cpprof__builder *b, struct cpprof__builder_location l)
+{
+    size_t i, n_lines = resolve(b, l);
+
+    note_known(b, l.mapping, n_lines);
+    for (i = 0; i < n_lines; i++)
+        b->function_ids[i] = function_id(b, &b->lines[i]);
+    return n_lines;
+}
+
+/* Code that was made at run time is another location only where it was another
+ * function, however often the file grew that names it. */
+static uint32_t
+find_or_put_made_code(struct cpprof__builder *b,
+                      struct cpprof__builder_location l)
+{
+    size_t n_lines = put_functions(b, l);
+    bool added;
+    uint32_t index;
+
+    l.mapping = CPPROF__NO_MAPPING;
+    l.function = n_lines ? (uint32_t)b->function_ids[0] : 0;
+    index = intern(b, &b->locations, &l, sizeof l, sizeof l, &added);
+    if (added)
+        put_location(b, b->n_forgotten.locations + index + 1, l, n_lines);
+    return index;
+}
+
+static uint32_t
+find_or_put_known(struct cpprof__builder *b, struct cpprof__builder_location l)
 {
     bool added;
     uint32_t index = intern(b, &b->locations, &l, sizeof l, sizeof l, &added);
     uint64_t id = b->n_forgotten.locations + index + 1;
-    size_t n_lines, i;
+
+    if (added && cpprof__is_script(l.pc))
+        put_script(b, id, l.pc);
+    else if (added)
+        put_location(b, id, l, put_functions(b, l));
+    return index;
+}
+
+static uint64_t
+find_or_put_location(struct cpprof__builder *b,
+                     struct cpprof__builder_location l)
+{
+    uint32_t index = cpprof__is_made_code(l.mapping)
+                         ? find_or_put_made_code(b, l)
+                         : find_or_put_known(b, l);
+    uint64_t id = b->n_forgotten.locations + index + 1;
 
     if (index == CPPROF__INDEX_NONE)
         return 0;
-    if (added && cpprof__is_script(l.pc)) {
-        put_script(b, id, l.pc);
-    } else if (added) {
-        n_lines = resolve(b, l);
-        note_known(b, l.mapping, n_lines);
-        /* Functions are messages of their own, so they go out before. */
-        for (i = 0; i < n_lines; i++)
-            b->function_ids[i] = function_id(b, &b->lines[i]);
-        put_location(b, id, l, n_lines);
-    }
     if (make_room(&b->recent_locations, sizeof(struct recent_location),
                   id - b->n_forgotten.locations))
         *recent_location(b, l.pc) =
@@ -366,9 +415,9 @@ uint64_t
 cpprof__builder_location_id(struct cpprof__builder *b,
                             struct cpprof__builder_frame frame)
 {
-    bool has_mapping = frame.pc >= CPPROF__FRAME_END &&
-                       !cpprof__is_script(frame.pc) &&
-                       frame.mapping < n_mappings(b);
+    bool has_mapping =
+        frame.pc >= CPPROF__FRAME_END && !cpprof__is_script(frame.pc) &&
+        (frame.mapping < n_mappings(b) || cpprof__is_made_code(frame.mapping));
     struct cpprof__builder_location l = {
         .pc = frame.pc,
         .mapping = has_mapping ? frame.mapping : CPPROF__NO_MAPPING,

@@ -101,6 +101,7 @@ struct session {
     uint32_t n_unloads;               /* when inner was made */
     bool has_cache;
     uint64_t now_ns;
+    uint64_t n_code_bytes; /* turn_to_code() */
     struct cpprof__arena arena;
     struct cpprof__buffer mappings; /* struct known_mapping */
 };
@@ -335,6 +336,7 @@ make(const struct cpprof__symbolizer_options *options)
     s->options = *options;
     s->ops = __atomic_load_n(&inner_ops, __ATOMIC_ACQUIRE);
     s->now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    s->n_code_bytes = UINT64_MAX;
     s->has_cache = take_cache();
     return (struct cpprof__symbolizer *)s;
 }
@@ -456,6 +458,7 @@ ask(struct session *s, struct known_mapping *known, uint64_t pc,
 {
     if (!is_in_inner(s, known))
         return 0;
+    s->ops->turn_to_code(s->inner, s->n_code_bytes);
     return s->ops->resolve(s->inner, known ? known->in_inner : SIZE_MAX, pc,
                            frames, max);
 }
@@ -518,6 +521,12 @@ resolve(struct cpprof__symbolizer *symbolizer, size_t mapping, uint64_t pc,
     return n;
 }
 
+static void
+turn_to_code(struct cpprof__symbolizer *symbolizer, uint64_t n_bytes)
+{
+    session_of(symbolizer)->n_code_bytes = n_bytes;
+}
+
 static bool
 knows_inlines(struct cpprof__symbolizer *symbolizer, size_t mapping)
 {
@@ -556,6 +565,7 @@ static const struct cpprof__symbolizer_ops ops = {
     .add_mapping = add_mapping,
     .expect = expect,
     .resolve = resolve,
+    .turn_to_code = turn_to_code,
     .knows_inlines = knows_inlines,
     .free = free_session,
 };

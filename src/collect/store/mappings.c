@@ -9,7 +9,9 @@
  *
  * An address that lies in none of the mappings that are there now makes the
  * maps be read again, once between two drains, unless it lay in none after the
- * last reading either.
+ * last reading either. It is code that a compiler made at run time, where other
+ * code may come to lie: so it is kept with the length, at this drain, of the
+ * file that names such code.
  */
 #include "collect/store/mappings.h"
 
@@ -20,10 +22,14 @@
 #include "collect/signal/tables/scripts.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "object/build_id.h"
+#include "object/symbolizer.h"
 #include <cpprof/object.h>
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 void
 cpprof__mappings_init(struct cpprof__mappings *m, struct cpprof__store *store,
@@ -51,6 +57,39 @@ void
 cpprof__mappings_begin(struct cpprof__mappings *m)
 {
     m->refreshed = false;
+    m->has_code = false;
+}
+
+/* How long the file is by now in which a JIT compiler names its code: that
+ * which it maps to tell where it is, or else the perf map. */
+static uint32_t
+code_now(const struct cpprof__mappings *m)
+{
+    const struct cpprof__store *store = m->store;
+    const char *path = NULL;
+    char map[64];
+    struct stat info;
+    uint32_t i;
+
+    for (i = 0; i < m->n_now && !path; i++) {
+        path = cpprof__store_text(store, store->mappings[m->now[i]].path);
+        if (cpprof__jit_dump_pid(path) != getpid())
+            path = NULL;
+    }
+    snprintf(map, sizeof map, "/tmp/perf-%d.map", getpid());
+    return stat(path ? path : map, &info) == 0 && info.st_size > 0
+               ? cpprof__made_code((uint64_t)info.st_size)
+               : CPPROF__NO_MAPPING;
+}
+
+static uint32_t
+made_code(struct cpprof__mappings *m)
+{
+    if (m->live && !m->has_code) {
+        m->code = code_now(m);
+        m->has_code = true;
+    }
+    return m->live ? m->code : CPPROF__NO_MAPPING;
 }
 
 static bool
@@ -198,15 +237,16 @@ find_one(struct cpprof__mappings *m, uint64_t pc)
     if (pc < CPPROF__FRAME_END || cpprof__is_script(pc))
         return CPPROF__NO_MAPPING;
     mapping = search(m, pc);
-    if (mapping != CPPROF__NO_MAPPING || *unknown == pc)
+    if (mapping != CPPROF__NO_MAPPING)
         return mapping;
-    if (m->live && !m->refreshed) {
+    if (m->live && !m->refreshed && *unknown != pc) {
         cpprof__mappings_refresh(m);
         mapping = search(m, pc);
     }
-    if (mapping == CPPROF__NO_MAPPING)
-        *unknown = pc;
-    return mapping;
+    if (mapping != CPPROF__NO_MAPPING)
+        return mapping;
+    *unknown = pc;
+    return made_code(m);
 }
 
 void

@@ -15,6 +15,8 @@ struct cpprof__mappings {
     struct cpprof__store *store;
     bool live;      /* mappings of this process, which can be read again */
     bool refreshed; /* since the last cpprof__mappings_begin() */
+    bool has_code;  /* code is what it was then */
+    uint32_t code;  /* cpprof__made_code() of now, or CPPROF__NO_MAPPING */
     /* Numbers of the mappings that are there now, by address. */
     uint32_t now[CPPROF__STORE_MAPPINGS];
     uint32_t n_now;
@@ -36,7 +38,8 @@ cpprof__mappings_begin(struct cpprof__mappings *m);
 void
 cpprof__mappings_refresh(struct cpprof__mappings *m);
 
-/* The mapping of each of n addresses, or CPPROF__NO_MAPPING. */
+/* The mapping of each of n addresses, or CPPROF__NO_MAPPING; of code that was
+ * made at run time how much of it has a name by now. */
 void
 cpprof__mappings_find(struct cpprof__mappings *m, const uint64_t *pcs, size_t n,
                       uint32_t *mappings);

@@ -191,7 +191,8 @@ mend(struct cpprof__store *store)
     for (i = 1; i < n_nodes; i++) {
         if (store->nodes[i].parent >= i)
             store->nodes[i].parent = 0;
-        if (store->nodes[i].mapping >= n_mappings)
+        if (store->nodes[i].mapping >= n_mappings &&
+            !cpprof__is_made_code(store->nodes[i].mapping))
             store->nodes[i].mapping = CPPROF__NO_MAPPING;
     }
     at_most(&head->n_samples, CPPROF__STORE_SAMPLES);

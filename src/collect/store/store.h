@@ -34,11 +34,31 @@
 /* In place of the number of a mapping: none lists the address. */
 #define CPPROF__NO_MAPPING UINT32_MAX
 
+/* The same of code that was made at run time, with how many bytes the file had
+ * that names such code: its lines up to there tell what the code was when it
+ * ran. The largest numbers mean other things to others. */
+#define CPPROF__MADE_CODE      0x80000000u
+#define CPPROF__MADE_CODE_LAST 0xfffffff0u
+
+static inline uint32_t
+cpprof__made_code(uint64_t n_file_bytes)
+{
+    return n_file_bytes <= CPPROF__MADE_CODE_LAST - CPPROF__MADE_CODE
+               ? CPPROF__MADE_CODE + (uint32_t)n_file_bytes
+               : CPPROF__NO_MAPPING;
+}
+
+static inline bool
+cpprof__is_made_code(uint32_t mapping)
+{
+    return mapping >= CPPROF__MADE_CODE && mapping <= CPPROF__MADE_CODE_LAST;
+}
+
 /* One frame under its caller. Node 0 is the root, above all stacks. */
 struct cpprof__store_node {
     uint64_t pc;
     uint32_t parent;  /* the caller; lower than this node's own number */
-    uint32_t mapping; /* index, or CPPROF__NO_MAPPING */
+    uint32_t mapping; /* index, CPPROF__NO_MAPPING or a made code */
 };
 
 struct cpprof__store_sample {
