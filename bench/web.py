@@ -413,7 +413,7 @@ def main():
         ours = [os.path.join(build, "cpprof"), "-http=localhost:PORT",
                 "-no_browser", "-symbolize=none", path]
         deep = "api/boxes?w=1900&gz=t" + enlarged(ours)
-        files = ["flamegraph", "assets/page.css", "assets/page.js"]
+        files = ["flamegraph"]
         row("cpprof " + name, ours, files + [
             "api/profile?gz=t", "api/boxes?gz=t&w=1900"],
             ["api/table?max=50000&gz=t", "api/boxes?w=1900&gz=t&i=util",

@@ -28,6 +28,35 @@ cpprof__gzip(struct cpprof__buffer *out, const void *data, size_t n, int level,
     return CPPROF_OK;
 }
 
+/* RFC 1952, 2.3.1: little-endian. */
+static void
+append_u32(struct cpprof__buffer *out, uint32_t v)
+{
+    const uint8_t bytes[] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16),
+                             (uint8_t)(v >> 24)};
+
+    cpprof__buffer_append(out, bytes, sizeof bytes);
+}
+
+enum cpprof_status
+cpprof__gzip_rest(struct cpprof__buffer *out, uint32_t crc, size_t n_before,
+                  const void *data, size_t n, int level,
+                  struct cpprof_error *error)
+{
+    struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
+    size_t bound = c ? libdeflate_deflate_compress_bound(c, n) : 0;
+    size_t made = 0;
+
+    if (c && cpprof__buffer_reserve(out, bound))
+        made =
+            libdeflate_deflate_compress(c, data, n, out->data + out->n, bound);
+    libdeflate_free_compressor(c);
+    out->n += made;
+    append_u32(out, libdeflate_crc32(crc, data, n));
+    append_u32(out, (uint32_t)(n_before + n));
+    return made && !out->failed ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
 bool
 cpprof__is_gzip(const void *data, size_t n)
 {

@@ -16,6 +16,8 @@
 
 /* In the flags of a request from this server: its client reads gzip. */
 #define CPPROF__HTTP_TAKES_GZIP 0x80000000u
+/* Another site asks, or another port of this machine; its browser says so. */
+#define CPPROF__HTTP_FROM_OTHERS 0x40000000u
 
 /* What the server needs of the library; lives for ever. */
 struct cpprof__http_host {

@@ -7,8 +7,8 @@
         policy calls it when it stands inside of a page.
     embed.py OUTPUT --packed NAME FILE...
         a table of type struct cpprof__page_file[], compressed
-    embed.py OUTPUT --joined NAME FILE...
-        the same, with all files of one type as one: page.css, page.js
+    embed.py OUTPUT --page NAME PAGE.html FILE...
+        the page with all styles and scripts inside, as struct cpprof__web_page
 """
 import base64
 import gzip
@@ -16,6 +16,7 @@ import hashlib
 import os
 import re
 import sys
+import zlib
 
 TYPES = {".css": "text/css", ".js": "text/javascript"}
 
@@ -31,22 +32,42 @@ def literal(line):
     return '    "%s\\n"' % text.replace("??", '?""?')
 
 
+def digest(text):
+    """What a policy calls it."""
+    return "'sha256-%s'" % base64.b64encode(
+        hashlib.sha256(text.encode()).digest()).decode()
+
+
 def string(prefix, path):
     text = read(path)
     name = prefix + re.sub(r"\W", "_", os.path.basename(path))
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return ("extern const char %s[], %s_hash[];\nconst char %s[] =\n%s;\n"
-            "const char %s_hash[] = \"'sha256-%s'\";\n" %
+            "const char %s_hash[] = \"%s\";\n" %
             (name, name, name, "\n".join(map(literal, text.splitlines())),
-             name, digest))
+             name, digest(text)))
 
 
-def joined(paths):
-    files = {}
-    for path in paths:
-        name = "page" + os.path.splitext(path)[1]
-        files[name] = files.get(name, "") + read(path)
-    return files
+def page(name, document, paths):
+    text, digests = read(document), []
+    for tag, suffix in (("style", ".css"), ("script", ".js")):
+        inside = "".join(read(path) for path in paths if path.endswith(suffix))
+        empty = "<%s></%s>" % (tag, tag)
+        if text.count(empty) != 1 or "</" + tag in inside or "<!--" in inside:
+            sys.exit("embed.py: the %s of %s" % (tag, document))
+        text = text.replace(empty, empty.replace("><", ">%s<" % inside))
+        digests.append(digest(inside))
+    at = text.index("{}</script>")
+    head, rest = text[:at].encode(), text[at + len("{}"):]
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = (b"\x1f\x8b\x08" + bytes(6) + b"\xff" + packer.compress(head) +
+              packer.flush(zlib.Z_SYNC_FLUSH))
+    return ['#include "page/web/page.h"\n',
+            "static const unsigned char head[] = {%s};\n" %
+            ",".join(map(str, packed)),
+            "const struct cpprof__web_page %s = {\n    head, sizeof head, %d, "
+            '%du, \n    "%s",\n    "%s",\n%s};\n' %
+            (name, len(head), zlib.crc32(head), *digests,
+             "\n".join(map(literal, rest.splitlines())))]
 
 
 def table(name, files):
@@ -65,8 +86,8 @@ def main(output, first, *rest):
     if first == "--packed":
         parts = table(rest[0], {os.path.basename(path): read(path)
                                 for path in rest[1:]})
-    elif first == "--joined":
-        parts = table(rest[0], joined(rest[1:]))
+    elif first == "--page":
+        parts = page(rest[0], rest[1], rest[2:])
     else:
         parts = [string(first, path) for path in rest]
     with open(output, "w", encoding="ascii") as file:

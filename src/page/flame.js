@@ -277,26 +277,34 @@ class Flame {
     this.paint();
     this.tell();
   }
-  // What is drawn at this width: boxes of half a pixel or more, as {i, x, w},
-  // and of what is below one and was not sent, {from, rest}.
+  // What is drawn at this width: boxes of half a pixel or more.
   layout(width) {
-    const b = this.boxes, zoom = this.zoom, left = b.x[zoom];
-    const per = width / (b.w[zoom] || 1), skip = this.options.skip || 0;
+    const b = this.boxes, zoom = this.zoom, end = b.end[zoom];
+    const skip = this.options.skip || 0, deep = b.deep, rects = [];
     this.laid = width;
-    this.bottom = b.deep[zoom];
-    this.rects = [];
+    this.from = b.x[zoom];
+    this.per = width / (b.w[zoom] || 1);
+    const least = 0.5 / this.per;
+    let bottom = deep[zoom];
     for (let i = b.up[zoom]; i >= 0; i = b.up[i])
-      if (b.deep[i] >= skip) this.rects.push({i, x: 0, w: width, rest: 0});
-    for (let i = zoom; i < b.end[zoom];) {
-      const w = b.w[i] * per;
-      if (w < 0.5) { i = b.end[i]; continue; }
-      if (b.deep[i] > this.bottom) this.bottom = b.deep[i];
-      if (b.deep[i] >= skip)
-        this.rects.push({i, x: (b.x[i] - left) * per, w,
-          from: (b.x[i] + b.inside[i] - left) * per, rest: b.hidden(i) * per});
+      if (deep[i] >= skip) rects.push(i);
+    for (let i = zoom; i < end;) {
+      if (b.w[i] < least) { i = b.end[i]; continue; }
+      if (deep[i] > bottom) bottom = deep[i];
+      if (deep[i] >= skip) rects.push(i);
       i++;
     }
+    this.bottom = bottom;
+    this.rects = rects;
   }
+  // Where a box is: those above the enlarged one are as wide as that.
+  left(i) {
+    return i < this.zoom ? 0 : (this.boxes.x[i] - this.from) * this.per;
+  }
+  wide(i) {
+    return i < this.zoom ? this.laid : this.boxes.w[i] * this.per;
+  }
+  high(i) { return this.row(i) * H + this.shift - this.top; }
   row(i) {
     const skip = this.options.skip || 0;
     return this.options.flip ? this.bottom - this.boxes.deep[i] :
@@ -376,25 +384,29 @@ class Flame {
     c.globalAlpha = 1;
     c.fillStyle = look.ground;
     c.fillRect(0, 0, e.clientWidth, height);
-    const seen = [];
-    for (const rect of this.rects) {
-      rect.y = this.row(rect.i) * H + this.shift - this.top;
-      if (rect.y + 2 * H >= 0 && rect.y - H <= height) seen.push(rect);
-    }
+    const seen = this.rects.filter(i => {
+      const y = this.high(i);
+      return y + 2 * H >= 0 && y - H <= height;
+    });
     this.fill(c, look, seen);
     c.fillStyle = look.rest;
-    const next = this.options.flip ? -H : H;
-    for (const {y, from, rest} of seen)
-      if (rest >= 1.5) c.fillRect(from, y + next, rest - 1, H - 1);
+    // What is below a box and was not sent.
+    const next = this.options.flip ? -H : H, least = 1.5 / this.per;
+    for (const i of seen) {
+      const rest = i < this.zoom ? 0 : b.hidden(i);
+      if (rest >= least) c.fillRect(this.left(i) + b.inside[i] * this.per,
+        this.high(i) + next, rest * this.per - 1, H - 1);
+    }
     if (b.data.diff) {
       c.fillStyle = look.isNew;
-      for (const {i, x, y, w} of seen)
-        if (i && w > 2 && !b.minus(i) && b.plus(i))
-          c.fillRect(x, y, w - 1, H - 1);
+      for (const i of seen)
+        if (i && this.wide(i) > 2 && !b.minus(i) && b.plus(i))
+          c.fillRect(this.left(i), this.high(i), this.wide(i) - 1, H - 1);
     }
     c.fillStyle = look.hit;
-    if (this.hits) for (const {i, x, y, w} of seen)
-      if (this.hits[i]) c.fillRect(x, y + H - 3, Math.max(w - 1, 1), 2);
+    if (this.hits) for (const i of seen)
+      if (this.hits[i]) c.fillRect(this.left(i), this.high(i) + H - 3,
+        Math.max(this.wide(i) - 1, 1), 2);
     this.words(c, look, seen);
     this.mark(this.marks[0], this.selected);
     this.mark(this.marks[1], this.over);
@@ -403,20 +415,21 @@ class Flame {
   // Their edges are those of pixels.
   fill(c, look, seen) {
     const piles = new Map(), scale = look.scale;
-    for (const rect of seen) {
-      const color = this.color(rect.i, look.dark), pile = piles.get(color);
-      if (pile) pile.push(rect);
-      else piles.set(color, [rect]);
+    for (const i of seen) {
+      const color = this.color(i, look.dark), pile = piles.get(color);
+      if (pile) pile.push(i);
+      else piles.set(color, [i]);
     }
     let alpha = 1;
     for (const [color, pile] of piles) {
       c.fillStyle = color;
-      for (const {i, x, y, w} of pile) {
+      for (const i of pile) {
+        const x = this.left(i), w = this.wide(i);
         const a = this.isAbove(i) ? 0.55 : this.hits && !this.hits[i] ? 0.32 : 1;
         if (a !== alpha) c.globalAlpha = alpha = a;
         const left = Math.round(x * scale) / scale;
         const right = Math.round((x + w - (w > 3 ? 1 : 0)) * scale) / scale;
-        c.fillRect(left, y, Math.max(right - left, 1 / scale), H - 1);
+        c.fillRect(left, this.high(i), Math.max(right - left, 1 / scale), H - 1);
       }
     }
     c.globalAlpha = 1;
@@ -427,8 +440,11 @@ class Flame {
     c.font = FONT;
     c.textBaseline = 'middle';
     c.fillStyle = look.text;
-    for (const {i, x, y, w} of seen) {
-      if (w > 8 && b.isInline(i)) {
+    for (const i of seen) {
+      const w = this.wide(i);
+      if (w <= 8) continue;
+      const x = this.left(i), y = this.high(i);
+      if (b.isInline(i)) {
         c.globalAlpha = 0.45;
         for (let k = y + 2; k < y + H - 3; k += 4) c.fillRect(x + 1, k, 1.5, 2);
       }
@@ -442,12 +458,12 @@ class Flame {
   }
   // A frame around a box, which moves without painting anew.
   mark(frame, i) {
-    const rect = i < 0 ? null : this.rects.find(r => r.i === i);
-    frame.hidden = !rect;
-    if (!rect) return;
-    frame.style.transform = 'translate(' + rect.x + 'px,' +
-      (rect.y + this.top) + 'px)';
-    frame.style.width = Math.max(rect.w - (rect.w > 3 ? 1 : 0), 1) + 'px';
+    frame.hidden = i < 0 || !this.rects.includes(i);
+    if (frame.hidden) return;
+    const w = this.wide(i);
+    frame.style.transform = 'translate(' + this.left(i) + 'px,' +
+      (this.high(i) + this.top) + 'px)';
+    frame.style.width = Math.max(w - (w > 3 ? 1 : 0), 1) + 'px';
   }
   isAbove(i) {
     return i < this.zoom && this.boxes.end[i] >= this.boxes.end[this.zoom];
@@ -456,9 +472,9 @@ class Flame {
     const r = this.canvas.getBoundingClientRect();
     const x = event.clientX - r.left, y = event.clientY - r.top;
     for (let k = this.rects.length - 1; k >= 0; k--) {
-      const t = this.rects[k];
-      if (y >= t.y && y < t.y + H && x >= t.x && x < t.x + Math.max(t.w, 1))
-        return t.i;
+      const i = this.rects[k], top = this.high(i), left = this.left(i);
+      if (y >= top && y < top + H && x >= left &&
+          x < left + Math.max(this.wide(i), 1)) return i;
     }
     return -1;
   }
@@ -546,10 +562,10 @@ class Flame {
   // For tests, and for who cannot see: what is drawn.
   drawn() {
     const r = this.canvas.getBoundingClientRect();
-    return this.rects.map(t => ({name: this.boxes.name(t.i), x: r.left + t.x,
-      y: r.top + t.y, width: t.w, value: this.boxes.value(t.i),
-      self: this.boxes.self(t.i), text: this.text(t.i),
-      color: this.color(t.i, isDark()), isSelected: t.i === this.selected,
-      isAbove: this.isAbove(t.i), isHit: !!(this.hits && this.hits[t.i])}));
+    return this.rects.map(i => ({name: this.boxes.name(i), x: r.left + this.left(i),
+      y: r.top + this.high(i), width: this.wide(i), value: this.boxes.value(i),
+      self: this.boxes.self(i), text: this.text(i),
+      color: this.color(i, isDark()), isSelected: i === this.selected,
+      isAbove: this.isAbove(i), isHit: !!(this.hits && this.hits[i])}));
   }
 }

@@ -197,6 +197,9 @@ enum cpprof_status
 cpprof__times_view(struct cpprof__report *r);
 enum cpprof_status
 cpprof__profile_view(struct cpprof__report *r);
+/* {"profile": ..., "boxes": ...}: two of these, filtered once. */
+enum cpprof_status
+cpprof__first_view(struct cpprof__report *r);
 
 /* The stacks of -traces. */
 enum cpprof_status

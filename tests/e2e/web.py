@@ -5,7 +5,9 @@
 
 What a view tells is held against the text of the same report.
 """
+import base64
 import gzip
+import hashlib
 import http.client
 import json
 import os
@@ -82,24 +84,25 @@ def test_paths(s):
                  "/ui/api/report/web", "/etc/passwd"):
         tap.same(path + " is not there", s.ask(path)[0], 404)
     status, headers, page = s.ask("/ui/top")
-    tap.ok("a page is HTML without the profile's names", status == 200 and
-           b"main.spin" not in page and "text/html" in headers["Content-Type"])
-    tap.ok("that allows no script but its files", "script-src 'self';" in
-           headers["Content-Security-Policy"] and b"<script>" not in page and
-           "require-trusted-types-for" in headers["Content-Security-Policy"])
+    tap.ok("a page is HTML", status == 200 and
+           "text/html" in headers["Content-Type"], headers)
+    policy = headers["Content-Security-Policy"]
+    own = [base64.b64encode(hashlib.sha256(re.search(
+        b"<%s>(.*?)</%s>" % (tag, tag), page, re.S).group(1)).digest()).decode()
+        for tag in (b"style", b"script")]
+    tap.ok("that allows no style and script but its own",
+           "style-src 'sha256-%s'; script-src 'sha256-%s';" % tuple(own) in
+           policy and "unsafe" not in policy and
+           "require-trusted-types-for" in policy, policy, own)
+    test_first(s)
     tap.ok("and tells nobody where it is from",
            headers["Referrer-Policy"] == "no-referrer" and
            headers["X-Content-Type-Options"] == "nosniff" and
            headers["Cross-Origin-Resource-Policy"] == "same-origin")
-    files = re.findall(rb'(?:src|href)="(assets/[^"]+)"', page)
-    packed = sum(len(s.ask(s.prefix + "/ui/" + name.decode(),
-                           headers={"Accept-Encoding": "gzip"})[2])
-                 for name in files)
-    status, headers, text = s.ask("/ui/" + files[-1].decode())
     tap.ok("who does not ask for gzip gets none", "Content-Encoding" not in
-           headers and int(headers["Content-Length"]) == len(text) and
-           text.startswith(b"// SPDX"), headers)
-    whole = b"".join(s.get("/ui/" + name.decode()) for name in files)
+           headers and int(headers["Content-Length"]) == len(page), headers)
+    packed = s.ask("/ui/top", headers={"Accept-Encoding": "gzip"})[2]
+    tap.same("who does gets the same", gzip.decompress(packed), page)
     parts = [os.path.join(PAGES, part) for part in (
         "base.css", "web/page.css", "text.js", "flame.js", "web/state.js",
         "web/tables.js", "web/texts.js", "web/timeline.js", "web/configs.js",
@@ -107,11 +110,42 @@ def test_paths(s):
     missing = []
     for part in parts:
         with open(part, "rb") as text:
-            missing += [] if text.read() in whole else [part]
-    tap.ok("every part of it is there, in two files",
-           len(files) == 2 and not missing, files, missing)
-    tap.less("all of them are small", len(whole) + len(page), 120000)
-    tap.less("smaller still when they are sent", packed + len(page), 35000)
+            missing += [] if text.read() in page else [part]
+    tap.ok("every part of it is inside", not missing and not re.search(
+        rb'(?:src|href)="(?!data:|api/)', page), missing)
+    tap.less("all of them are small", len(page), 120000)
+    tap.less("smaller still when they are sent", len(packed), 36000)
+
+
+def first_of(page):
+    return json.loads(page.split(b'id="first">')[1].split(b"</script>")[0])
+
+
+def test_first(s):
+    """What a page shows first comes with it."""
+    s.ready()
+    first = first_of(s.get("/ui/flamegraph?f=main&z=0123456789abcdef&gz=t"))
+    tap.same("a flame graph comes with its boxes", first["first"]["data"], {
+        "profile": s.data("profile?f=main"), "boxes": s.data(
+            "boxes?f=main&w=%d" % first["width"])})
+    tap.same("one from the leaves with its own", first_of(s.get(
+        "/ui/inverted"))["first"]["data"]["boxes"], s.data(
+            "boxes?inv=t&w=%d" % first["width"]))
+    tap.same("and with what the command was started with", dict(
+        first["start"], seconds=0), dict(s.data("status"), seconds=0))
+    tap.same("other views with what there is", first_of(s.get("/ui/top"))[
+        "first"]["data"], s.data("profile"))
+    tap.same("also the sandwich, by its old name", first_of(s.get(
+        "/ui/flamegraph?p=main"))["first"]["data"], s.data("profile"))
+    tap.same("what is wrong in an address is told when the page asks", first_of(
+        s.get("/ui/flamegraph?f=("))["first"], None)
+    tap.ok("what filters say comes, too", first_of(s.get(
+        "/ui/flamegraph?i=nosuch"))["first"]["note"])
+    tap.same("a page that another site leads to has nothing of the profile", [
+        first_of(s.ask("/ui/flamegraph", headers={"Sec-Fetch-Site": site})[2])
+        for site in ("cross-site", "same-site")], [{}, {}])
+    tap.same("HEAD has no body", s.ask("/ui/flamegraph", method="HEAD", headers={
+        "Accept-Encoding": "gzip"})[2], b"")
 
 
 def test_guards(s):

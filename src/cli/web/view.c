@@ -19,6 +19,7 @@
 #include "base/gzip.h"
 #include "base/status.h"
 #include "report/code/source.h"
+#include "report/flame/stacks.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -49,6 +50,11 @@
  * learnt that it can be. */
 #define READ_MS 1000
 
+/* Tunable. What a page shows first comes with it if the profile is read so
+ * many milliseconds after the page was asked for; the page is empty until then.
+ * A page that comes without tells how far the reading is. */
+#define FIRST_MS 400
+
 /* A box is drawn if it is this many pixels wide; and so many boxes at most. */
 #define LEAST_PIXELS  0.5
 #define DEFAULT_WIDTH 1900
@@ -65,6 +71,7 @@ static const struct view {
     {"labels", {cpprof__tags, CPPROF__STREAM}},
     {"times", {cpprof__times_view, CPPROF__STREAM}},
     {"profile", {cpprof__profile_view, CPPROF__STREAM}},
+    {"first", {cpprof__first_view, CPPROF__STREAM}},
     {"listing", {cpprof__weblist, CPPROF__TEXT}},
 };
 
@@ -440,6 +447,21 @@ keep(struct kept *k)
 
 /* -------------------------------------------------------------- answer ---- */
 
+/* Why there is no view. */
+struct refusal {
+    int status;
+    char text[sizeof((struct told *)NULL)->text];
+};
+
+/* NULL, as the functions below tell what they cannot do. */
+static struct kept *
+refuse(struct refusal *why, int status, const char *text)
+{
+    why->status = status;
+    snprintf(why->text, sizeof why->text, "%s", text);
+    return NULL;
+}
+
 static bool
 read_file(int fd, struct kept *k)
 {
@@ -473,6 +495,14 @@ pack(struct kept *k)
     k->is_packed = true;
 }
 
+static void
+give_back(struct kept *k)
+{
+    pthread_mutex_lock(&kept.lock);
+    release(k);
+    pthread_mutex_unlock(&kept.lock);
+}
+
 static enum cpprof_status
 send_kept(struct cpprof__web_call *call, struct kept *k)
 {
@@ -483,25 +513,23 @@ send_kept(struct cpprof__web_call *call, struct kept *k)
         extra = (struct cpprof_http_header){"X-Cpprof-Note", k->note};
     status = cpprof__web_send(call, 200, k->type, *extra.value ? &extra : NULL,
                               k->data, k->n);
-    pthread_mutex_lock(&kept.lock);
-    release(k);
-    pthread_mutex_unlock(&kept.lock);
+    give_back(k);
     return status;
 }
 
-/* Send what the child has made. */
-static enum cpprof_status
-send_made(struct cpprof__web_call *call, const struct work *work, int fd,
-          const struct told *told, const char *key)
+/* Keep what the child has made. */
+static struct kept *
+keep_made(const struct work *work, int fd, const struct told *told,
+          const char *key, struct refusal *why)
 {
     struct kept *k;
 
     if (!told->is_done)
-        return cpprof__web_say(call, 500,
-                               "the view was not made: it took too "
-                               "long, or its process has failed");
+        return refuse(why, 500,
+                      "the view was not made: it took too long, or its "
+                      "process has failed");
     if (told->status != CPPROF_OK)
-        return cpprof__web_say(call, 400, told->text);
+        return refuse(why, 400, told->text);
     k = calloc(1, sizeof *k);
     if (k)
         k->key = strdup(key);
@@ -510,7 +538,7 @@ send_made(struct cpprof__web_call *call, const struct work *work, int fd,
             k->n_users = 1;
             release(k);
         }
-        return cpprof__web_say(call, 500, "out of memory");
+        return refuse(why, 500, "out of memory");
     }
     k->n_users = 1;
     k->type = work->type;
@@ -519,31 +547,33 @@ send_made(struct cpprof__web_call *call, const struct work *work, int fd,
     if (work->query.packed && !*k->note)
         pack(k);
     keep(k);
-    return send_kept(call, k);
+    return k;
 }
 
-static enum cpprof_status
-make(struct cpprof__web_call *call, struct work *work, const char *key)
+static struct kept *
+make(const struct cpprof__web_call *call, struct work *work, const char *key,
+     struct refusal *why)
 {
     struct told *told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int fd = memfd_create("view", MFD_CLOEXEC);
-    enum cpprof_status status;
+    struct kept *k;
 
     if (told != MAP_FAILED && fd >= 0 && run(call, work, fd, told))
-        status = send_made(call, work, fd, told, key);
+        k = keep_made(work, fd, told, key, why);
     else
-        status = cpprof__web_say(call, 503, "no process could be started");
+        k = refuse(why, 503, "no process could be started");
     if (told != MAP_FAILED)
         munmap(told, sizeof *told);
     if (fd >= 0)
         close(fd);
-    return status;
+    return k;
 }
 
 /* False: it is still being read, or will never be there. */
 static bool
-wait_until_read(const struct cpprof__web_call *call, unsigned *turn)
+wait_until_read(const struct cpprof__web_call *call, int most_ms,
+                unsigned *turn)
 {
     struct cpprof__web *web = call->web;
     bool is_ready, goes_on;
@@ -557,7 +587,7 @@ wait_until_read(const struct cpprof__web_call *call, unsigned *turn)
         if (ms && !web->profile && !web->has_failed)
             pthread_cond_timedwait(&web->changed, &web->lock, &until);
         is_ready = web->profile != NULL;
-        goes_on = !is_ready && !web->has_failed && ms < READ_MS;
+        goes_on = !is_ready && !web->has_failed && ms < most_ms;
         *turn = web->turn;
         pthread_mutex_unlock(&web->lock);
         goes_on = goes_on && !is_unwanted(call);
@@ -565,30 +595,57 @@ wait_until_read(const struct cpprof__web_call *call, unsigned *turn)
     return is_ready;
 }
 
-enum cpprof_status
-cpprof__web_view(struct cpprof__web_call *call, const char *name)
+/* To be given back. */
+static struct kept *
+find_or_make(const struct cpprof__web_call *call, const char *name, int most_ms,
+             struct refusal *why)
 {
     const char *query = call->request->query ? call->request->query : "";
     char reason[CPPROF__SETTING_TEXT], *key = NULL;
     struct work work = {.view = NULL};
-    enum cpprof_status status;
     struct kept *k = NULL;
     unsigned turn;
 
-    if (!wait_until_read(call, &turn))
-        return cpprof__web_say(call, 503, "the profile is still being read");
+    if (!wait_until_read(call, most_ms, &turn))
+        return refuse(why, 503, "the profile is still being read");
     if (!cpprof__web_query(call, &work.query, reason))
-        status = cpprof__web_say(call, 400, reason);
+        refuse(why, 400, reason);
     else if (!choose(&work, name))
-        status = cpprof__web_say(call, 404, "no such view");
+        refuse(why, 404, "no such view");
     else if (asprintf(&key, "%u %s%s?%s", turn, call->is_whole ? "whole " : "",
                       name, query) < 0)
-        status = cpprof__web_say(call, 500, "out of memory");
-    else if ((k = find_kept(key)))
-        status = send_kept(call, k);
-    else
-        status = make(call, &work, key);
+        refuse(why, 500, "out of memory");
+    else if (!(k = find_kept(key)))
+        k = make(call, &work, key, why);
     free(key);
     cpprof__web_query_free(&work.query);
-    return status;
+    return k;
+}
+
+enum cpprof_status
+cpprof__web_view(struct cpprof__web_call *call, const char *name)
+{
+    struct refusal why;
+    struct kept *k = find_or_make(call, name, READ_MS, &why);
+
+    return k ? send_kept(call, k) : cpprof__web_say(call, why.status, why.text);
+}
+
+void
+cpprof__web_print_view(const struct cpprof__web_call *call, const char *name,
+                       struct cpprof__buffer *out)
+{
+    struct refusal why;
+    struct kept *k = find_or_make(call, name, FIRST_MS, &why);
+
+    if (!k) {
+        cpprof__buffer_printf(out, "null");
+        return;
+    }
+    cpprof__buffer_printf(out, "{\"note\":");
+    cpprof__json_text(out, k->note, strlen(k->note));
+    cpprof__buffer_printf(out, ",\"data\":");
+    cpprof__buffer_append(out, k->data, k->n);
+    cpprof__buffer_printf(out, "}");
+    give_back(k);
 }

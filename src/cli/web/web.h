@@ -127,4 +127,10 @@ cpprof__web_edit_config(struct cpprof__web_call *call, bool removes);
 enum cpprof_status
 cpprof__web_view(struct cpprof__web_call *call, const char *name);
 
+/* Append a view of JSON as {"note", "data"}; null: there is none, or the
+ * profile takes long to be read. */
+void
+cpprof__web_print_view(const struct cpprof__web_call *call, const char *name,
+                       struct cpprof__buffer *out);
+
 #endif

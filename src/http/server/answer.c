@@ -174,7 +174,8 @@ handle(struct cpprof__http_request *r)
         .body = r->body,
         .n_body = r->n_body,
         .flags = (options->flags & ~CPPROF_HTTP_INSECURE) |
-                 (r->takes_gzip ? CPPROF__HTTP_TAKES_GZIP : 0),
+                 (r->takes_gzip ? CPPROF__HTTP_TAKES_GZIP : 0) |
+                 (r->is_from_others ? CPPROF__HTTP_FROM_OTHERS : 0),
         .max_seconds = options->max_seconds,
         .max_captures = options->max_captures,
         .wait = wait_or_left,

@@ -295,6 +295,9 @@ take_head(struct cpprof__http_request *r, const char *method,
     if (status)
         return refuse(r, status, why);
     r->takes_gzip = h.take_gzip;
+    r->is_from_others =
+        h.fetch_site && (strcasecmp(h.fetch_site, "cross-site") == 0 ||
+                         strcasecmp(h.fetch_site, "same-site") == 0);
     r->method = strdup(method);
     if (h.content_type)
         r->content_type = strdup(h.content_type);

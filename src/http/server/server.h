@@ -103,7 +103,7 @@ struct cpprof__http_request {
     char *method;
     char *content_type; /* or NULL */
     bool has_version_0; /* HTTP/1.0 */
-    bool takes_gzip;
+    bool takes_gzip, is_from_others;
     char *body;
     size_t n_body, body_room;
     bool is_checked; /* its head was */

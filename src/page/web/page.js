@@ -50,8 +50,10 @@ function showBar() {
     };
     return link;
   }));
+  // Later: to look where it is costs a layout.
   const current = $('views').querySelector('[aria-current]');
-  if (current) current.scrollIntoView({block: 'nearest', inline: 'nearest'});
+  if (current) requestAnimationFrame(() =>
+    current.scrollIntoView({block: 'nearest', inline: 'nearest'}));
   $('chips').replaceChildren(...CHIPS.filter(effective).map(name => {
     const text = settingOf(name) + '=' + shown(effective(name));
     return make('span', {className: 'chip'}, make('span', {title: text}, text),
@@ -198,7 +200,7 @@ function nothing() {
 
 async function showFlame(mine, inverted) {
   const more = chartAt({inv: inverted ? 't' : ''});
-  const all = known('boxes', more) || await ask('boxes', more, 'view');
+  const all = await ask('boxes', more, 'view');
   if (mine !== round) return;
   if (!all.boxes[3] && !all.boxes[4]) {
     put(note(nothing()));
@@ -600,42 +602,70 @@ $('title').onkeydown = event => { if (event.key === 'Enter') about(); };
 $('copy').onclick = () => copy($('words').textContent);
 addEventListener('popstate', () => { readAddress(); render(); });
 
-// What every page needs, and what most people open first, which render() waits
-// for. The server answers when the profile is read, if that does not take long.
-function askFirst() {
-  if (state.view === 'flamegraph' && !param('p'))
-    ask('boxes', chartAt({inv: param('inv')}), 'view').catch(() => {});
-  const profile = ask('profile', {}, 'profile');
-  profile.catch(() => {});
-  return profile;
+// What every page needs, and what a flame graph shows, is in the page when it
+// comes. If the profile is still being read then, it is asked for: the server
+// answers when it has read it, if that does not take long.
+function takeFirst({profile, boxes}, note, asked) {
+  profile.note = '';
+  keep(urlOf('profile', {}), profile);
+  if (boxes) keep(urlOf('boxes', asked), Object.assign(boxes, {note}));
 }
-async function begin() {
+const isFlame = () => /^(flamegraph|inverted)$/.test(state.view) && !param('p');
+const firstBoxes = () => chartAt({inv: state.view === 'inverted' ||
+  param('inv') === 't' ? 't' : ''});
+async function askFirst() {
+  const asked = firstBoxes();
+  if (!isFlame()) return ask('profile', {}, 'profile');
+  const data = await getData(urlOf('first', asked), 'first');
+  takeFirst(data, data.note, asked);
+  return data.profile;
+}
+// Until the profile is read.
+async function waitForProfile() {
+  const first = askFirst(), came = first.catch(() => new Promise(() => {}));
+  for (let pause = 10; !state.start.ready; pause = Math.min(2 * pause, 40)) {
+    if (state.start.failed) throw new Refused(state.start.failed.split('\n')
+      .map(shown).join('\n'));
+    main.replaceChildren(note(shown(state.start.progress || 'reading ' +
+      state.start.sources.join(', ')) + ' ...' + (state.start.seconds > 1 ?
+      ' ' + state.start.seconds + ' s' : '')));
+    await Promise.race([came, new Promise(done => setTimeout(done, pause))]);
+    state.start = await (await get('api/status', 'status')).json();
+  }
+  await first.catch(askFirst);
+}
+function findTheme() {
   let saved = null;
   try { saved = localStorage.getItem('cpprof-theme'); } catch (e) { /* none */ }
   theme(saved || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' :
     'light'));
-  readAddress();
-  const first = askFirst().catch(() => new Promise(() => {}));
+}
+async function begin() {
+  const came = JSON.parse($('first').textContent);
+  $('first').remove();
   try {
-    for (let pause = 10;; pause = Math.min(2 * pause, 40)) {
-      state.start = await (await get('api/status', 'status')).json();
-      if (state.start.ready) break;
-      if (state.start.failed) throw new Refused(state.start.failed.split('\n')
-        .map(shown).join('\n'));
-      main.replaceChildren(note(shown(state.start.progress || 'reading ' +
-        state.start.sources.join(', ')) + ' ...' + (state.start.seconds > 1 ?
-        ' ' + state.start.seconds + ' s' : '')));
-      await Promise.race([first, new Promise(done => setTimeout(done, pause))]);
-    }
-    state.profile = await askFirst();
+    state.start = came.start ||
+      await (await get('api/status', 'status')).json();
+    if (came.first) takeFirst(isFlame() ? came.first.data :
+      {profile: came.first.data}, came.first.note, firstBoxes());
+    else await waitForProfile();
+    state.profile = await ask('profile', {}, 'profile');
   } catch (e) {
     put(note(e instanceof Refused ? e.message : 'cpprof has ended; its terminal ' +
       'tells why.', true));
     return;
   }
-  render();
+  await render();
+  // They were made for a page of usual width.
+  if (came.first && isFlame() && pixels() > came.width) {
+    answers.delete(urlOf('boxes', firstBoxes()));
+    render();
+  }
   watch();
 }
 // What is drawn, for tests.
 window.cpprof = {shown: () => charts().flatMap(c => c.drawn()), state};
-begin();
+findTheme();
+readAddress();
+// This runs while the server makes the data, which stand below.
+addEventListener('DOMContentLoaded', begin);

@@ -80,30 +80,32 @@ async function getData(url, slot) {
   data.note = answer.headers.get('X-Cpprof-Note') || '';
   return data;
 }
-// JSON of the server; a later one of the same slot takes its place.
-async function ask(name, more, slot) {
+const urlOf = (name, more) => {
   const q = query(more);
   q.set('gz', 't');
-  const url = 'api/' + name + '?' + q;
+  return 'api/' + name + '?' + q;
+};
+// JSON of the server; a later one of the same slot takes its place.
+async function ask(name, more, slot) {
+  const url = urlOf(name, more);
   let data = answers.get(url);
   if (!data) {
     if (!coming.has(url))
       coming.set(url, getData(url, slot || name).finally(() =>
         coming.delete(url)));
     data = await coming.get(url);
-    if (data.note) noted = data.note;
   }
+  if (data.note) noted = data.note;
+  keep(url, data);
+  return data;
+}
+// As the latest answer.
+function keep(url, data) {
   answers.delete(url);
   answers.set(url, data);
   if (answers.size > MOST_ANSWERS)
     answers.delete(answers.keys().next().value);
-  return data;
 }
-const known = (name, more) => {
-  const q = query(more);
-  q.set('gz', 't');
-  return answers.get('api/' + name + '?' + q);
-};
 
 // A document that the server makes, as a tree: no script of it runs.
 function tree(url) {

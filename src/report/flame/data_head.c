@@ -62,18 +62,22 @@ static void
 print_heading(struct cpprof__report *r, struct cpprof__buffer *out)
 {
     const char *at, *end, *comma = "";
+    size_t before = r->out.n;
 
     cpprof__profile_heading(r);
     cpprof__buffer_append(&r->out, "", 1);
     out->failed |= r->out.failed;
     cpprof__buffer_printf(out, ",\"lines\":[");
-    for (at = r->out.failed ? "" : (char *)r->out.data; *at; at = end) {
+    at = r->out.failed ? "" : (char *)r->out.data + before;
+    for (; *at; at = end) {
         end = strchrnul(at, '\n');
         cpprof__buffer_printf(out, "%s", comma);
         cpprof__json_text(out, at, (size_t)(end - at));
         comma = ",";
         end += *end != 0;
     }
+    if (!r->out.failed)
+        r->out.n = before;
     cpprof__buffer_printf(out, "]");
 }
 

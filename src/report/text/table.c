@@ -228,3 +228,17 @@ cpprof__profile_view(struct cpprof__report *r)
     cpprof__buffer_printf(out, "]}\n");
     return ok ? CPPROF_OK : cpprof__fail_nomem(r->error);
 }
+
+enum cpprof_status
+cpprof__first_view(struct cpprof__report *r)
+{
+    enum cpprof_status status;
+
+    cpprof__buffer_printf(&r->sink.buffer, "{\"profile\":");
+    status = cpprof__profile_view(r);
+    cpprof__buffer_printf(&r->sink.buffer, ",\"boxes\":");
+    if (status == CPPROF_OK)
+        status = cpprof__boxes_view(r);
+    cpprof__buffer_printf(&r->sink.buffer, "}\n");
+    return status;
+}
