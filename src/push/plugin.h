@@ -12,8 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__PUSH_ABI    3
+#define CPPROF__PUSH_ABI    4
 #define CPPROF__PUSH_SYMBOL "cpprof__push_http"
+
+/* So many requests at once, at most. */
+#define CPPROF__PUSH_AT_ONCE 8u
 
 /* One request: POST. */
 struct cpprof__push_post {
@@ -32,7 +35,8 @@ struct cpprof__push_reply {
     int status;             /* of HTTP; 0: none came, text says why */
     uint32_t retry_after_s; /* what the server asked for; 0: nothing */
     uint64_t n_rejected;    /* of OTLP: what it did not take of what it took */
-    char text[160];         /* the beginning of the body; printable */
+    char text[512]; /* why: the body, or what in it says that; printable,
+                     * and one that is too long lacks its middle */
 };
 
 /* All are called by one thread. */
@@ -42,8 +46,10 @@ struct cpprof__push_http {
     /* A connection, NULL: no memory, or libcurl does not start. at_exit runs
      * when the process ends, before what the TLS library does then. */
     void *(*open)(void (*at_exit)(void));
-    void (*post)(void *connection, const struct cpprof__push_post *post,
-                 struct cpprof__push_reply *reply);
+    /* Send n requests at once, and wait for all replies; all are given up by
+     * the first one's word. */
+    void (*post)(void *connection, const struct cpprof__push_post *posts,
+                 unsigned n, struct cpprof__push_reply *replies);
     void (*close)(void *connection);
 
     /* Hand over a gzipped profile.proto in gzipped parts that a server takes,

@@ -18,7 +18,6 @@
 #include "collect/runtime/uncancelled.h"
 #include "push/context.h"
 #include "push/files.h"
-#include "push/request.h"
 #include "push/rounds.h"
 
 #include <linux/futex.h>
@@ -338,11 +337,11 @@ start_thread(struct cpprof__push *push, bool (*run)(void *arg), unsigned flags,
 static void
 report(void *ctx, const char *line)
 {
-    struct cpprof_error error;
+    char text[CPPROF__PUSH_LINE_BYTES + 64];
+    int n = snprintf(text, sizeof text, "cpprof: %s\n", line);
 
     (void)ctx;
-    cpprof__fail(&error, CPPROF_SYSTEM, 0, "%s", line);
-    cpprof__environment_complain(&error);
+    cpprof__own_thread_say(text, (size_t)n);
 }
 
 /* Of the taker. A function of the program that is told of errors has the

@@ -11,6 +11,7 @@
 #include "push/plan.h"
 #include "push/plugin.h"
 #include "push/queue.h"
+#include "push/request.h"
 #include "push/rounds.h"
 
 struct cpprof__push {
@@ -27,7 +28,8 @@ struct cpprof__push {
     uint32_t n_users;   /* threads and who has started them */
     struct cpprof__push_queue queue;
     struct cpprof__own_lock notice_lock;
-    char notice[240]; /* "": none; a line that waits to be told */
+    char notice[CPPROF__PUSH_LINE_BYTES]; /* "": none; a line that waits to be
+                                           * told */
 
     /* Used by the thread that starts it, and then by the taker. */
     struct cpprof__push_rounds rounds;

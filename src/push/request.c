@@ -26,77 +26,88 @@
 
 #define NS_PER_MS 1000000ull
 
-/* The headers of a request, and its secret. */
-struct request_head {
+/* What all requests have in common. */
+struct credentials {
     char secret[4096]; /* the token, or the password of user */
-    char type[128];
     char tenant[300];
     char bearer[4200];
-    const char *headers[8];
+};
+
+struct headers {
+    char type[128];
+    const char *list[8];
 };
 
 static bool
-make_head(const struct cpprof__push_plan *plan, const char *type,
-          struct request_head *head)
+read_credentials(const struct cpprof__push_plan *plan, struct credentials *c)
 {
-    unsigned n = 0;
-
-    snprintf(head->secret, sizeof head->secret, "%s",
+    snprintf(c->secret, sizeof c->secret, "%s",
              *plan->user ? plan->password : plan->token);
     if (*plan->token_file && /* which may change */
-        cpprof__first_line(plan->token_file, head->secret, sizeof head->secret))
+        cpprof__first_line(plan->token_file, c->secret, sizeof c->secret))
         return false;
-    snprintf(head->type, sizeof head->type, "Content-Type: %s", type);
-    head->headers[n++] = head->type;
-    head->headers[n++] = "User-Agent: cpprof";
-    head->headers[n++] = "Expect:";
-    if (plan->protocol == CPPROF_PUSH_V1)
-        head->headers[n++] = "Connect-Protocol-Version: 1";
-    if (plan->protocol == CPPROF_PUSH_OTLP)
-        head->headers[n++] = "Content-Encoding: gzip";
-    if (*plan->tenant) {
-        snprintf(head->tenant, sizeof head->tenant, "X-Scope-OrgID: %s",
-                 plan->tenant);
-        head->headers[n++] = head->tenant;
-    }
-    if (!*plan->user && *head->secret) {
-        snprintf(head->bearer, sizeof head->bearer, "Authorization: Bearer %s",
-                 head->secret);
-        head->headers[n++] = head->bearer;
-    }
-    head->headers[n] = NULL;
+    snprintf(c->tenant, sizeof c->tenant, "X-Scope-OrgID: %s", plan->tenant);
+    snprintf(c->bearer, sizeof c->bearer, "Authorization: Bearer %s",
+             c->secret);
     return true;
 }
 
-void
-cpprof__push_request(const struct cpprof__push_plan *plan,
-                     const struct cpprof__push_http *http, void *connection,
-                     const struct cpprof__push_message *message,
-                     const uint32_t *cancelled,
-                     struct cpprof__push_reply *reply)
+static void
+make_headers(const struct cpprof__push_plan *plan, const struct credentials *c,
+             const char *type, struct headers *headers)
 {
-    struct cpprof__push_post post = {
-        .url = message->url,
-        .body = message->body.data,
-        .n_body = message->body.n,
-        .timeout_ms = TIMEOUT_MS,
-        .cancelled = cancelled,
-    };
-    struct request_head head;
+    unsigned n = 0;
 
-    memset(reply, 0, sizeof *reply);
-    if (!make_head(plan, message->type, &head)) {
-        snprintf(reply->text, sizeof reply->text,
-                 "there is no token of one line in %.100s", plan->token_file);
+    snprintf(headers->type, sizeof headers->type, "Content-Type: %s", type);
+    headers->list[n++] = headers->type;
+    headers->list[n++] = "User-Agent: cpprof";
+    headers->list[n++] = "Expect:";
+    if (plan->protocol == CPPROF_PUSH_V1)
+        headers->list[n++] = "Connect-Protocol-Version: 1";
+    if (plan->protocol == CPPROF_PUSH_OTLP)
+        headers->list[n++] = "Content-Encoding: gzip";
+    if (*plan->tenant)
+        headers->list[n++] = c->tenant;
+    if (!*plan->user && *c->secret)
+        headers->list[n++] = c->bearer;
+    headers->list[n] = NULL;
+}
+
+void
+cpprof__push_requests(const struct cpprof__push_plan *plan,
+                      const struct cpprof__push_http *http, void *connection,
+                      struct cpprof__push_message *const *messages, unsigned n,
+                      const uint32_t *cancelled,
+                      struct cpprof__push_reply *replies)
+{
+    struct cpprof__push_post posts[CPPROF__PUSH_AT_ONCE];
+    struct headers headers[CPPROF__PUSH_AT_ONCE];
+    struct credentials credentials;
+    unsigned i;
+
+    memset(replies, 0, n * sizeof *replies);
+    if (!read_credentials(plan, &credentials)) {
+        for (i = 0; i < n; i++)
+            snprintf(replies[i].text, sizeof replies[i].text,
+                     "there is no token of one line in %.100s",
+                     plan->token_file);
         return;
     }
-    post.headers = head.headers;
-    if (*plan->user) {
-        post.user = plan->user;
-        post.password = head.secret;
+    for (i = 0; i < n; i++) {
+        make_headers(plan, &credentials, messages[i]->type, &headers[i]);
+        posts[i] = (struct cpprof__push_post){
+            .url = messages[i]->url,
+            .headers = headers[i].list,
+            .user = *plan->user ? plan->user : NULL,
+            .password = *plan->user ? credentials.secret : NULL,
+            .body = messages[i]->body.data,
+            .n_body = messages[i]->body.n,
+            .timeout_ms = TIMEOUT_MS,
+            .cancelled = cancelled,
+        };
     }
-    http->post(connection, &post, reply);
-    explicit_bzero(&head, sizeof head);
+    http->post(connection, posts, n, replies);
+    explicit_bzero(&credentials, sizeof credentials);
 }
 
 /* OTLP names all that may be tried again. */
@@ -131,8 +142,8 @@ cpprof__push_say(const struct cpprof__push_plan *plan,
     if (reply->status)
         snprintf(status, sizeof status, "answers %d%s", reply->status,
                  *reply->text ? ": " : "");
-    snprintf(line, n, "push: %.70s: %s%.80s; %s", plan->shown, status,
-             reply->text, end);
+    snprintf(line, n, "push: %.70s: %s%s; %s", plan->shown, status, reply->text,
+             end);
 }
 
 /* A server of OTLP took a request, and not all that was in it, or has a
@@ -146,12 +157,10 @@ cpprof__push_say_rejected(const struct cpprof__push_plan *plan,
     if (plan->protocol != CPPROF_PUSH_OTLP)
         return;
     if (reply->n_rejected)
-        snprintf(line, n, "push: %.70s: rejects %llu profiles: %.80s",
-                 plan->shown, (unsigned long long)reply->n_rejected,
-                 reply->text);
+        snprintf(line, n, "push: %.70s: rejects %llu profiles: %s", plan->shown,
+                 (unsigned long long)reply->n_rejected, reply->text);
     else if (*reply->text)
-        snprintf(line, n, "push: %.70s: warns: %.100s", plan->shown,
-                 reply->text);
+        snprintf(line, n, "push: %.70s: warns: %s", plan->shown, reply->text);
 }
 
 uint64_t

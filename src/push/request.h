@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One request that brings a profile: its headers, and what the answer means. */
+/* Requests that bring profiles: their headers, and what answers mean. */
 #ifndef PUSH_REQUEST_H
 #define PUSH_REQUEST_H
 
@@ -7,19 +7,23 @@
 #include "push/plugin.h"
 #include "push/queue.h"
 
+/* Of a line that says what a server has answered. */
+#define CPPROF__PUSH_LINE_BYTES 800
+
 enum cpprof__push_outcome {
     CPPROF__PUSH_SENT,
     CPPROF__PUSH_AGAIN, /* later */
     CPPROF__PUSH_REFUSED,
 };
 
-/* Send it once. cancelled: see plugin.h. */
+/* Send each of n once, all at the same time: CPPROF__PUSH_AT_ONCE at most.
+ * cancelled: see plugin.h. */
 void
-cpprof__push_request(const struct cpprof__push_plan *plan,
-                     const struct cpprof__push_http *http, void *connection,
-                     const struct cpprof__push_message *message,
-                     const uint32_t *cancelled,
-                     struct cpprof__push_reply *reply);
+cpprof__push_requests(const struct cpprof__push_plan *plan,
+                      const struct cpprof__push_http *http, void *connection,
+                      struct cpprof__push_message *const *messages, unsigned n,
+                      const uint32_t *cancelled,
+                      struct cpprof__push_reply *replies);
 
 enum cpprof__push_outcome
 cpprof__push_outcome(const struct cpprof__push_plan *plan, int status);

@@ -89,53 +89,67 @@ make_ready(struct cpprof__push *push, struct cpprof__push_item *item)
     return true;
 }
 
-/* Send a request once. A server that was silent is given up as soon as the
+/* Send n requests once. A server that was silent is given up as soon as the
  * process ends. */
-static unsigned
+static void
 try_once(struct cpprof__push *push, void *connection,
-         const struct cpprof__push_message *message,
-         struct cpprof__push_reply *reply)
+         struct cpprof__push_message *const *messages, unsigned n,
+         struct cpprof__push_reply *replies)
 {
     uint64_t begin_ns = cpprof__now_ns(CLOCK_MONOTONIC);
-    unsigned outcome;
 
-    cpprof__push_request(&push->plan, push->http, connection, message,
-                         push->is_silent ? &push->stop : &push->cancelled,
-                         reply);
-    outcome = cpprof__push_outcome(&push->plan, reply->status);
-    push->is_silent =
-        !reply->status && cpprof__now_ns(CLOCK_MONOTONIC) - begin_ns > SLOW_NS;
+    cpprof__push_requests(&push->plan, push->http, connection, messages, n,
+                          push->is_silent ? &push->stop : &push->cancelled,
+                          replies);
+    push->is_silent = !replies->status &&
+                      cpprof__now_ns(CLOCK_MONOTONIC) - begin_ns > SLOW_NS;
+}
+
+/* What a reply means; what it says is told. */
+static unsigned
+outcome_of(struct cpprof__push *push, const struct cpprof__push_reply *reply)
+{
+    unsigned outcome = cpprof__push_outcome(&push->plan, reply->status);
+    char line[CPPROF__PUSH_LINE_BYTES];
+
+    if (outcome == CPPROF__PUSH_SENT)
+        cpprof__push_say_rejected(&push->plan, reply, line, sizeof line);
+    else
+        cpprof__push_say(&push->plan, reply,
+                         outcome == CPPROF__PUSH_AGAIN ? "trying again"
+                                                       : "dropped",
+                         line, sizeof line);
+    if (*line && !load_acquire(&push->cancelled))
+        cpprof__push_notice(push, line);
     return outcome;
+}
+
+static bool
+is_too_old(struct cpprof__push *push, const struct cpprof__push_item *item)
+{
+    if (!cpprof__push_is_too_old(&push->plan, item->until_ns,
+                                 (int64_t)cpprof__now_ns(CLOCK_REALTIME)))
+        return false;
+    cpprof__push_notice(push, "push: a profile has waited for an hour "
+                              "and is too old for Pyroscope; dropped");
+    return true;
 }
 
 /* Send a request until it is accepted, refused or too late. At the end each
  * gets one try, and none if the server was silent or unreachable before. */
 static unsigned
 send_request(struct cpprof__push *push, void *connection,
-             const struct cpprof__push_message *message, int64_t until_ns)
+             const struct cpprof__push_item *item)
 {
     struct cpprof__push_reply reply;
-    char line[sizeof push->notice];
     unsigned outcome;
     unsigned n_failures = 0;
 
     for (;;) {
-        if (cpprof__push_is_too_old(&push->plan, until_ns,
-                                    (int64_t)cpprof__now_ns(CLOCK_REALTIME))) {
-            cpprof__push_notice(push, "push: a profile has waited for an hour "
-                                      "and is too old for Pyroscope; dropped");
+        if (is_too_old(push, item))
             return CPPROF__PUSH_REFUSED;
-        }
-        outcome = try_once(push, connection, message, &reply);
-        if (outcome == CPPROF__PUSH_SENT)
-            cpprof__push_say_rejected(&push->plan, &reply, line, sizeof line);
-        else
-            cpprof__push_say(&push->plan, &reply,
-                             outcome == CPPROF__PUSH_AGAIN ? "trying again"
-                                                           : "dropped",
-                             line, sizeof line);
-        if (*line && !load_acquire(&push->cancelled))
-            cpprof__push_notice(push, line);
+        try_once(push, connection, &item->requests, 1, &reply);
+        outcome = outcome_of(push, &reply);
         if (outcome != CPPROF__PUSH_AGAIN || load_acquire(&push->stop))
             break;
         cpprof__push_wait(
@@ -149,27 +163,103 @@ send_request(struct cpprof__push *push, void *connection,
     return outcome;
 }
 
+static void
+drop_first_request(struct cpprof__push_item *item)
+{
+    struct cpprof__push_message *next = item->requests->next;
+
+    cpprof__push_message_free(item->requests);
+    item->requests = next;
+}
+
 /* Send all of an item. What is sent of it is not sent again after a pause. */
 static unsigned
 send_one(struct cpprof__push *push, void *connection,
          struct cpprof__push_item *item)
 {
-    struct cpprof__push_message *next;
     unsigned outcome = CPPROF__PUSH_SENT;
 
     if (!make_ready(push, item))
         return CPPROF__PUSH_REFUSED;
     while (item->requests) {
-        outcome =
-            send_request(push, connection, item->requests, item->until_ns);
+        outcome = send_request(push, connection, item);
         if (outcome != CPPROF__PUSH_SENT)
             break;
-        next = item->requests->next;
-        cpprof__push_message_free(item->requests);
-        item->requests = next;
+        drop_first_request(item);
     }
     return outcome;
 }
+
+/* ---- at the end ------------------------------------------------------- */
+
+/* Profiles that are sent at the same time. */
+struct batch {
+    struct cpprof__push_item *items[CPPROF__PUSH_AT_ONCE];
+    unsigned n;
+};
+
+static void
+fill(struct cpprof__push *push, struct batch *batch)
+{
+    struct cpprof__push_item *item;
+
+    while (
+        batch->n < CPPROF__PUSH_AT_ONCE &&
+        (push->item || (push->item = cpprof__push_queue_take(&push->queue)))) {
+        item = push->item;
+        push->item = NULL;
+        if (!is_too_old(push, item) && make_ready(push, item))
+            batch->items[batch->n++] = item;
+        else
+            cpprof__push_queue_done(&push->queue, item, false);
+    }
+}
+
+/* Send a request of each, and keep those that have more. */
+static void
+send_batch(struct cpprof__push *push, void *connection, struct batch *batch)
+{
+    struct cpprof__push_message *messages[CPPROF__PUSH_AT_ONCE] = {NULL};
+    struct cpprof__push_reply replies[CPPROF__PUSH_AT_ONCE];
+    unsigned i, outcome, n = batch->n, n_again = 0;
+
+    for (i = 0; i < n; i++)
+        messages[i] = batch->items[i]->requests;
+    try_once(push, connection, messages, n, replies);
+    for (i = batch->n = 0; i < n; i++) {
+        struct cpprof__push_item *item = batch->items[i];
+
+        outcome = outcome_of(push, &replies[i]);
+        n_again += outcome == CPPROF__PUSH_AGAIN;
+        if (outcome == CPPROF__PUSH_SENT)
+            drop_first_request(item);
+        if (outcome == CPPROF__PUSH_SENT && item->requests)
+            batch->items[batch->n++] = item;
+        else
+            cpprof__push_queue_done(&push->queue, item,
+                                    outcome == CPPROF__PUSH_SENT);
+    }
+    if (n_again)
+        store_release(&push->cancelled, 1u);
+}
+
+/* The time is short, and a server may keep each request for half a second. */
+static void
+send_last(struct cpprof__push *push, void *connection)
+{
+    struct batch batch = {.n = 0};
+
+    for (;;) {
+        fill(push, &batch);
+        if (!batch.n || load_acquire(&push->cancelled))
+            break;
+        send_batch(push, connection, &batch);
+    }
+    while (batch.n)
+        cpprof__push_queue_done(&push->queue, batch.items[--batch.n], false);
+}
+
+/* ---- all -------------------------------------------------------------- */
 
 /* Send all that is queued; false: there will be nothing more. */
 static bool
@@ -180,7 +270,7 @@ send_queued(struct cpprof__push *push, void *connection)
     unsigned outcome;
 
     while (
-        !load_acquire(&push->cancelled) &&
+        !load_acquire(&push->cancelled) && !load_acquire(&push->stop) &&
         (push->item || (push->item = cpprof__push_queue_take(&push->queue)))) {
         outcome = send_one(push, connection, push->item);
         if (outcome == PAUSED)
@@ -189,6 +279,8 @@ send_queued(struct cpprof__push *push, void *connection)
                                 outcome == CPPROF__PUSH_SENT);
         push->item = NULL;
     }
+    if (load_acquire(&push->stop))
+        send_last(push, connection);
     if (is_last || load_acquire(&push->cancelled) ||
         cpprof__own_threads_pause_now())
         return false;

@@ -104,6 +104,13 @@ def check_answers():
     refused("400, with its words and the file", done,
             "answers 400: no such thing; not sent: " + CPU)
     TAP.same("answers: it is not tried again", n, 1)
+    for body in (b'{"code":"invalid_argument","message":"a \\"b\\" c"}',
+                 b'{"code":3, "message": "a \\"b\\" c", "details":[]}',
+                 b'a "b" c\n'):
+        with Server([(400, body, "application/json")]) as server:
+            done = run("-to=" + server.url, CPU)
+        refused("with what %s says" % body.decode().strip(), done,
+                'answers 400: a "b" c; not sent: ' + CPU)
     with Server([(200, chunk(1, b"\x08\x02" + chunk(2, b"too old")))]) as server:
         done = run("-to=otlp+" + server.url, CPU)
     TAP.ok("answers: taken in part is said", done.returncode == 0

@@ -23,23 +23,20 @@ import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.parse
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
+from push_program import FOLDER, PROGRAM, SANITIZER, Ran, run_by  # noqa: E402
 from push_server import (Profile, Pushed, Server, closed_port, decode, pushed,
     seconds_of)  # noqa: E402
 from otlp import Profiles  # noqa: E402
 from protobuf import chunk  # noqa: E402
-from tap import scratch_folder, Tap  # noqa: E402
+from tap import Tap  # noqa: E402
 
-PROGRAM = os.path.abspath(sys.argv[1])
-SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
 HAS_HOOKS = SANITIZER != "thread"
-FOLDER = scratch_folder("cpprof-push-")
 PUSH = "/push.v1.PusherService/Push"
 KINDS = {"process_cpu", "memory", "block", "mutex", "goroutine"}
 TYPES = {
@@ -51,47 +48,6 @@ TYPES = {
     "wall": ["samples", "wall"],
 }
 TAP = Tap()
-
-
-# ----------------------------------------------------------- the program ----
-
-def suppressions():
-    """A stop that is bounded leaves a sender behind in time, and libcrypto
-    frees its locks at exit, as it does under any thread."""
-    path = os.path.join(FOLDER, "suppressions")
-    with open(path, "w") as file:
-        file.write("race:CRYPTO_THREAD_lock_free\n")
-    return path
-
-
-class Ran:
-    def __init__(self, *args, env=None, timeout=120):
-        environment = {key: value for key, value in os.environ.items()
-                       if not key.startswith(("CPPROF", "PYROSCOPE", "CURL_",
-                                           "SSL_"))
-                       and "proxy" not in key.lower()}
-        environment.update(env or {})
-        if SANITIZER == "thread":
-            environment["TSAN_OPTIONS"] = "suppressions=" + suppressions()
-        begun = time.monotonic()
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            self.status = subprocess.run(
-                [PROGRAM] + list(args), stdout=out, stderr=err,
-                env=environment, timeout=timeout, check=False).returncode
-            self.seconds = time.monotonic() - begun
-            out.seek(0)
-            err.seek(0)
-            self.out = out.read().decode(errors="replace")
-            self.err = err.read().decode(errors="replace")
-
-    def word(self, name):
-        found = re.findall(r"^%s (.*)$" % name, self.out, re.M)
-        return found[0] if found else None
-
-
-def run_by(words, *args, **keys):
-    env = dict(keys.pop("env", {}), CPPROF=words)
-    return Ran("-", *args, env=env, **keys)
 
 
 def go_reads(raw):
@@ -507,6 +463,22 @@ def check_refused():
            ran.err)
 
 
+# As Pyroscope answers: what it was asked comes before what was wrong.
+LABELS = ", ".join('label_%d="%s"' % (i, "v" * 40) for i in range(20))
+WORDS = ("profile with labels '{%s}' has invalid label name 'a-b'" % LABELS)
+
+
+def check_long_refusals():
+    answer = json.dumps({"code": "invalid_argument", "message": WORDS})
+    with Server([(400, answer.encode(), "application/json")]) as server:
+        ran = run_by("cpu,push=%s,push-interval=1" % server.url, "quiet=1300",
+                     "end=exit")
+    TAP.ok("refused: a long reason has its begin and its end",
+           re.search(r"answers 400: profile with labels '\{label_0=\"v+.* \.\.\. "
+                     r".* has invalid label name 'a-b'; dropped", ran.err)
+           and ran.err.count("\n") == 1, ran.err)
+
+
 def endless(begin, part, limit=256 << 20):
     sent = [0]
 
@@ -704,6 +676,41 @@ def end_by(how):
            ran.status, ran.seconds)
 
 
+def slowly(file):
+    time.sleep(0.6)
+    file.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+def check_end_at_once():
+    """One after the other the five would take longer than there is time."""
+    for _ in range(5):
+        with Server([slowly] * 9) as server:
+            ran = run_by("push=%s,push-interval=60" % server.url, "work=300",
+                         "end=exit")
+            kinds = {Pushed(r).kind for r in server.requests}
+        if ran.status != 7 or ran.err == "":
+            break
+    TAP.same("end: a server that takes its time has all kinds",
+             (ran.status, kinds, ran.err), (7, KINDS, ""))
+
+
+def check_slow_names():
+    """No name server answers; the resolver's thread is not to be ended."""
+    library = os.path.join(os.path.dirname(PROGRAM), "slow_names.so")
+    for how, status in (("exit", 7), ("_exit", 7), ("thread", 0)):
+        ran = run_by("push=http://pyroscope.example:4040,push-interval=1",
+                     "work=1500", "end=" + how, env={"LD_PRELOAD": library})
+        TAP.ok("names: %s does not wait for the resolver" % how,
+               ran.status == status, ran.status, ran.err)
+        TAP.ok("names: %s says what is lost" % how,
+               re.search(r"dropped: \d", ran.err), ran.err)
+    ran = Ran("http://pyroscope.example:4040", "kinds=1", "interval=1",
+              "quiet=1500", "stop", "again", "stop",
+              env={"LD_PRELOAD": library})
+    TAP.ok("names: stop does not wait, either", ran.status == 0
+           and len(re.findall(r"^stop ", ran.out, re.M)) == 2, ran.out)
+
+
 def check_exit():
     end_by("exit")
 
@@ -898,7 +905,8 @@ def check_files():
 # ASan's malloc is its own, so there is no heap profile; and it does not know
 # that threads of a forked child have the stacks of its parent's threads.
 NOT_ASAN = [check_push, check_otlp, check_ingest, check_sums, check_files,
-            check_fork, check_split, check_every, check_parca, check_pprof]
+            check_fork, check_split, check_every, check_parca, check_pprof,
+            check_end_at_once, check_slow_names]
 
 
 def check_without_heap():
@@ -923,10 +931,11 @@ def runs(check):
 CHECKS = [check_silent, check_odd_answers, check_bound, check_away, check_try_again,
           check_split, check_every, check_budget, check_parca, check_pprof, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
-          check_exit_at_once, check_quick_exit, check_end,
+          check_exit_at_once, check_quick_exit, check_end, check_end_at_once,
+          check_slow_names,
           check_end_of_openssl, check_push,
           check_ingest, check_otlp, check_otlp_answers, check_credentials, check_rotation_of_tokens,
-          check_refused, check_manners, check_words]
+          check_refused, check_long_refusals, check_manners, check_words]
 AT_ONCE = 5
 
 

@@ -38,9 +38,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             answer(self.wfile)
             return
         text, kind = b"", None
-        if isinstance(answer, tuple):  # of a message
-            answer, text = answer
-            kind = "application/x-protobuf"
+        if isinstance(answer, tuple):  # of a message, or of another type
+            answer, text, kind = (answer + ("application/x-protobuf",))[:3]
         elif answer >= 300:
             text = b"no, and this is why\n"
         self.send_response(answer)

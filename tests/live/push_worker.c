@@ -8,7 +8,7 @@
  * ingest, queue, keep. Steps, one after the other: work=MS, burn=MS (until it
  * has used so much CPU time), quiet=MS, stacks=N (allocate, each time on
  * another one), fork=MS (a child that works so long), again (start again),
- * stop, fds, threads, maps=NAME, end=exit|_exit|quick|kill.
+ * stop, fds, threads, maps=NAME, end=exit|_exit|quick|kill|thread.
  */
 #include <cpprof/push.h>
 
@@ -259,6 +259,8 @@ end_by(const char *how)
         quick_exit(7);
     if (!strcmp(how, "kill"))
         raise(SIGKILL);
+    if (!strcmp(how, "thread"))
+        pthread_exit(NULL);
     exit(7);
 }
 

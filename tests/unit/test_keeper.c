@@ -34,6 +34,17 @@ cpprof__own_list_has_others(int32_t besides)
     return false;
 }
 
+bool
+cpprof__own_list_has_others_of_ours(void)
+{
+    return false;
+}
+
+void
+cpprof__own_thread_end(void)
+{
+}
+
 static void *
 run_keeper(void *unused)
 {

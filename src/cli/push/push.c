@@ -86,18 +86,18 @@ pause_for(uint64_t ns)
 
 /* Send it until it is taken or refused, or the server had time enough. */
 static bool
-send_message(struct pusher *u, const struct cpprof__push_message *m)
+send_message(struct pusher *u, struct cpprof__push_message *m)
 {
     enum cpprof__push_outcome outcome;
     struct cpprof__push_reply reply;
     unsigned n_failures = 0;
     uint32_t cancelled = 0;
     uint64_t spent_ns = 0, pause_ns;
-    char line[240];
+    char line[CPPROF__PUSH_LINE_BYTES];
 
     for (;;) {
-        cpprof__push_request(&u->plan, u->http, u->connection, m, &cancelled,
-                             &reply);
+        cpprof__push_requests(&u->plan, u->http, u->connection, &m, 1,
+                              &cancelled, &reply);
         outcome = cpprof__push_outcome(&u->plan, reply.status);
         if (outcome != CPPROF__PUSH_AGAIN)
             break;

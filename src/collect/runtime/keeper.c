@@ -6,7 +6,9 @@
  * before they are made and until they have ended. Who is counted while there is
  * no keeper makes one. When nobody is counted any more the keeper ends; if the
  * program's threads are gone by then it waits for the others of ours first, so
- * that it is the last thread, on which libc runs the exit handlers.
+ * that it is the last thread, on which libc runs the exit handlers. A thread
+ * that does not end is not waited for without a bound: the keeper calls exit()
+ * then.
  *
  * Invariants, under `lock`:
  *
@@ -30,10 +32,13 @@
 #include "collect/runtime/own_threads.h"
 
 #include <limits.h>
+#include <stdlib.h>
 
-/* So long the keeper waits at the end for the others, at most, and looks so
- * often. */
+/* Tunables. So long the keeper waits at the end for the others, at most, and
+ * for those that a library of ours has made and nobody can end: the resolver of
+ * libcurl, which waits for a name server. It looks so often. */
 #define OTHERS_NS      10000000000u
+#define FOREIGN_NS     1000000000u
 #define OTHERS_LOOK_NS 100000
 
 static struct cpprof__own_lock lock; /* guards the next three */
@@ -47,15 +52,21 @@ static bool
 
 /* ---- the thread -------------------------------------------------------- */
 
-static void
+/* False: one is there still. */
+static bool
 outlive_others(void)
 {
     const struct timespec pause = {0, OTHERS_LOOK_NS};
-    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + OTHERS_NS;
+    uint64_t begin = cpprof__now_ns(CLOCK_MONOTONIC), waited = 0;
 
-    while (cpprof__own_list_has_others(0) &&
-           cpprof__now_ns(CLOCK_MONOTONIC) < until)
+    while (cpprof__own_list_has_others(0)) {
+        if (waited > OTHERS_NS ||
+            (waited > FOREIGN_NS && !cpprof__own_list_has_others_of_ours()))
+            return false;
         syscall(SYS_nanosleep, &pause, NULL);
+        waited = cpprof__now_ns(CLOCK_MONOTONIC) - begin;
+    }
+    return true;
 }
 
 /* False: to end. Nobody has a task for it after that. */
@@ -90,8 +101,11 @@ keep(void *arg)
         else
             syscall(SYS_futex, &wake, FUTEX_WAIT, seen, NULL, NULL, 0);
     }
-    if (load_acquire(&are_alone))
-        outlive_others();
+    if (load_acquire(&are_alone) && !outlive_others()) {
+        /* What libc does in the last thread. */
+        cpprof__own_thread_end();
+        exit(0);
+    }
     return false;
 }
 

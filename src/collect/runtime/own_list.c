@@ -246,6 +246,19 @@ cpprof__own_list_has_others(int32_t besides)
     return found;
 }
 
+bool
+cpprof__own_list_has_others_of_ours(void)
+{
+    int32_t tid = own_tid();
+    bool found = false;
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        found |= load_acquire(&owns[i].tid) != tid &&
+                 load_acquire(&owns[i].pauses) && is_there(&owns[i]);
+    return found;
+}
+
 uint32_t
 cpprof__own_list_wake(void)
 {

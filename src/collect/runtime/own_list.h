@@ -68,6 +68,10 @@ cpprof__own_list_wake(void);
 bool
 cpprof__own_list_has_others(int32_t besides);
 
+/* Are there others than the calling thread that we have made, not a library? */
+bool
+cpprof__own_list_has_others_of_ours(void);
+
 /* In a forked child: none. */
 void
 cpprof__own_list_in_child(void);

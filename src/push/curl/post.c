@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcpprof-push.so: requests by libcurl, one after the other on a connection
- * that is kept. TLS, proxies and names are libcurl's.
+ * libcpprof-push.so: requests by libcurl, on connections that are kept: mostly
+ * one after the other, and at the end of a process several at once. TLS,
+ * proxies and names are libcurl's.
  *
  * Credentials go to the host that they are meant for: no redirection is
  * followed.
@@ -30,20 +31,29 @@
  * ends would cost the program a core. */
 #define MOST_BYTES ((size_t)64 << 10)
 
-struct connection {
-    CURLM *multi;
-    CURL *easy;
+struct transfer {
+    CURL *easy; /* NULL: there was none so far */
+    struct curl_slist *headers;
+    CURLcode result;
+    bool is_over;
     uint8_t answer[ANSWER_BYTES];
     size_t n_answer;
     size_t n_read; /* with the headers; 0: nothing came */
+};
+
+struct connection {
+    CURLM *multi;
+    struct transfer transfers[CPPROF__PUSH_AT_ONCE];
 };
 
 static void
 close_connection(void *arg)
 {
     struct connection *c = arg;
+    unsigned i;
 
-    curl_easy_cleanup(c->easy);
+    for (i = 0; i < CPPROF__PUSH_AT_ONCE; i++)
+        curl_easy_cleanup(c->transfers[i].easy);
     curl_multi_cleanup(c->multi);
     free(c);
 }
@@ -87,10 +97,9 @@ open_connection(void (*at_exit)(void))
     if (!c)
         return NULL;
     c->multi = curl_multi_init();
-    c->easy = curl_easy_init();
-    if (c->multi && c->easy)
+    if (c->multi)
         return c;
-    close_connection(c);
+    free(c);
     return NULL;
 }
 
@@ -99,64 +108,113 @@ open_connection(void (*at_exit)(void))
 static size_t
 note_answer(char *data, size_t one, size_t n, void *arg)
 {
-    struct connection *c = arg;
-    size_t left = ANSWER_BYTES - c->n_answer, used = n < left ? n : left;
+    struct transfer *t = arg;
+    size_t left = ANSWER_BYTES - t->n_answer, used = n < left ? n : left;
 
-    memcpy(c->answer + c->n_answer, data, used);
-    c->n_answer += used;
-    c->n_read += n;
-    return c->n_read > MOST_BYTES ? 0 : one * n;
+    memcpy(t->answer + t->n_answer, data, used);
+    t->n_answer += used;
+    t->n_read += n;
+    return t->n_read > MOST_BYTES ? 0 : one * n;
 }
 
 static size_t
 note_header(char *data, size_t one, size_t n, void *arg)
 {
-    struct connection *c = arg;
+    struct transfer *t = arg;
 
     (void)data;
-    c->n_read += n;
-    return c->n_read > MOST_BYTES ? 0 : one * n;
+    t->n_read += n;
+    return t->n_read > MOST_BYTES ? 0 : one * n;
+}
+
+/* What a reply says at most: of a longer text the begin and the end. Servers
+ * repeat what they were asked, which is long, before they say why not. */
+static void
+note_text(const char *text, size_t n, struct cpprof__push_reply *reply)
+{
+    static const char gap[] = " ... ";
+    const size_t room = sizeof reply->text - 1, begin = room / 3,
+                 end = room - begin - (sizeof gap - 1);
+    size_t i, n_kept;
+
+    while (n && (text[n - 1] <= ' ' || text[n - 1] > '~'))
+        n--;
+    n_kept = n > room ? room : n;
+    if (n > room) {
+        memcpy(reply->text, text, begin);
+        memcpy(reply->text + begin, gap, sizeof gap - 1);
+        memcpy(reply->text + room - end, text + n - end, end);
+    } else {
+        memcpy(reply->text, text, n);
+    }
+    for (i = 0; i < n_kept; i++)
+        if (reply->text[i] < ' ' || reply->text[i] > '~')
+            reply->text[i] = ' ';
+    reply->text[n_kept] = 0;
+}
+
+/* The "message" of an error in JSON, as Connect and gRPC's gateway write one:
+ * decoded in its place. False: it has none. */
+static bool
+find_message(char *json, size_t n, char **text, size_t *n_text)
+{
+    static const char key[] = "\"message\":";
+    char *end = json + n, *at = memmem(json, n, key, sizeof key - 1), *to;
+
+    if (!n || *json != '{' || !at)
+        return false;
+    at += sizeof key - 1;
+    while (at < end && *at == ' ')
+        at++;
+    if (at == end || *at != '"')
+        return false;
+    *text = to = ++at;
+    for (; at < end && *at != '"'; at++, to++) {
+        *to = *at;
+        if (*at != '\\' || at + 1 == end)
+            continue;
+        at++;
+        *to = strchr("\"\\/", *at) ? *at : ' ';
+        if (*at == 'u')
+            at += end - at > 4 ? 4 : 0;
+    }
+    *n_text = (size_t)(to - *text);
+    return *n_text > 0;
 }
 
 static void
-note_text(const struct connection *c, struct cpprof__push_reply *reply)
+note_answer_text(struct transfer *t, struct cpprof__push_reply *reply)
 {
-    size_t n = c->n_answer < sizeof reply->text ? c->n_answer
-                                                : sizeof reply->text - 1,
-           i;
+    char *text = (char *)t->answer;
+    size_t n = t->n_answer;
 
-    for (i = 0; i < n; i++)
-        reply->text[i] = c->answer[i] >= ' ' && c->answer[i] <= '~'
-                             ? (char)c->answer[i]
-                             : ' ';
-    while (n && reply->text[n - 1] == ' ')
-        n--;
-    reply->text[n] = 0;
+    find_message((char *)t->answer, t->n_answer, &text, &n);
+    note_text(text, n, reply);
 }
 
 /* False: the server has not said what becomes of the request. It may have, and
  * then fallen silent: sent again, the profile would be there twice. */
 static bool
-note_status(const struct connection *c, struct cpprof__push_reply *reply)
+note_status(struct transfer *t, struct cpprof__push_reply *reply)
 {
     /* In JSON, from a server that was asked in protobuf. */
     static const char rejected[] = "\"rejectedProfiles\"";
     curl_off_t seconds = 0;
-    CURL *easy = c->easy;
+    CURL *easy = t->easy;
     char *type = NULL;
     long status = 0;
 
-    if (c->n_read)
+    if (t->n_read)
         curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200)
         return false;
     reply->status = (int)status;
     curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
     if (type && !strncasecmp(type, "application/x-protobuf", 22))
-        cpprof__push_otlp_reply(c->answer, c->n_answer, reply);
+        cpprof__push_otlp_reply(t->answer, t->n_answer, reply);
     else if (status >= 300 ||
-             memmem(c->answer, c->n_answer, rejected, sizeof rejected - 1))
-        note_text(c, reply);
+             memmem(t->answer, t->n_answer, rejected, sizeof rejected - 1))
+        note_answer_text(t, reply);
     if (!curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) && seconds > 0)
         reply->retry_after_s =
             seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
@@ -189,11 +247,10 @@ make_headers(const char *const *headers)
 }
 
 static void
-set_up(struct connection *c, const struct cpprof__push_post *post,
-       struct curl_slist *headers)
+set_up(struct transfer *t, const struct cpprof__push_post *post)
 {
     const char *path = secure_getenv("CURL_CA_BUNDLE");
-    CURL *easy = c->easy;
+    CURL *easy = t->easy;
 
     curl_easy_reset(easy);
     /* The trusted certificates, chosen as the command curl does. */
@@ -209,7 +266,7 @@ set_up(struct connection *c, const struct cpprof__push_post *post,
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)post->timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, post->body);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
@@ -220,54 +277,94 @@ set_up(struct connection *c, const struct cpprof__push_post *post,
         curl_easy_setopt(easy, CURLOPT_PASSWORD, post->password);
     }
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, note_answer);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, note_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, c);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    c->n_answer = c->n_read = 0;
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
 }
 
-/* Wait until the request is done, with *result. False: it was given up. */
+/* False: no memory. */
 static bool
-wait_for(struct connection *c, const uint32_t *cancelled, CURLcode *result)
+begin_transfer(struct connection *c, struct transfer *t,
+               const struct cpprof__push_post *post)
 {
-    int n_running = 1, n_left;
+    t->n_answer = t->n_read = 0;
+    t->is_over = false;
+    t->result = CURLE_OUT_OF_MEMORY;
+    if (!t->easy)
+        t->easy = curl_easy_init();
+    t->headers = t->easy ? make_headers(post->headers) : NULL;
+    if (!t->headers)
+        return false;
+    set_up(t, post);
+    return curl_multi_add_handle(c->multi, t->easy) == CURLM_OK;
+}
+
+static void
+note_ended(struct connection *c)
+{
     CURLMsg *message;
+    int n_left;
+
+    while ((message = curl_multi_info_read(c->multi, &n_left))) {
+        struct transfer *t = NULL;
+        char *private = NULL;
+
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
+        t = (struct transfer *)(void *)private;
+        t->result = message->data.result;
+        t->is_over = true;
+    }
+}
+
+/* Until all are done, or given up. */
+static void
+wait_for_all(struct connection *c, const uint32_t *cancelled)
+{
+    int n_running = 1;
 
     while (n_running) {
         if (load_acquire(cancelled) ||
             curl_multi_perform(c->multi, &n_running) != CURLM_OK)
-            return false;
+            break;
         if (n_running)
             curl_multi_poll(c->multi, NULL, 0, LOOK_MS, NULL);
     }
-    while ((message = curl_multi_info_read(c->multi, &n_left)))
-        if (message->msg == CURLMSG_DONE)
-            *result = message->data.result;
-    return true;
+    note_ended(c);
 }
 
 static void
-post(void *connection, const struct cpprof__push_post *post,
-     struct cpprof__push_reply *reply)
+end_transfer(struct connection *c, struct transfer *t, bool has_begun,
+             struct cpprof__push_reply *reply)
 {
-    struct curl_slist *headers = make_headers(post->headers);
-    struct connection *c = connection;
-    CURLcode result = CURLE_OUT_OF_MEMORY;
-    bool is_over;
+    if (!has_begun)
+        note_failure(reply, curl_easy_strerror(t->result));
+    else if (!note_status(t, reply))
+        note_failure(reply,
+                     t->is_over ? curl_easy_strerror(t->result) : "given up");
+    if (has_begun)
+        curl_multi_remove_handle(c->multi, t->easy);
+    curl_slist_free_all(t->headers);
+    t->headers = NULL;
+}
 
-    memset(reply, 0, sizeof *reply);
-    if (!headers) {
-        note_failure(reply, curl_easy_strerror(result));
-        return;
-    }
-    set_up(c, post, headers);
-    curl_multi_add_handle(c->multi, c->easy);
-    is_over = wait_for(c, post->cancelled, &result);
-    if (!note_status(c, reply))
-        note_failure(reply, is_over ? curl_easy_strerror(result) : "given up");
-    curl_multi_remove_handle(c->multi, c->easy);
-    curl_slist_free_all(headers);
+static void
+post(void *connection, const struct cpprof__push_post *posts, unsigned n,
+     struct cpprof__push_reply *replies)
+{
+    struct connection *c = connection;
+    bool has_begun[CPPROF__PUSH_AT_ONCE];
+    unsigned i;
+
+    memset(replies, 0, n * sizeof *replies);
+    for (i = 0; i < n; i++)
+        has_begun[i] = begin_transfer(c, &c->transfers[i], &posts[i]);
+    wait_for_all(c, posts->cancelled);
+    for (i = 0; i < n; i++)
+        end_transfer(c, &c->transfers[i], has_begun[i], &replies[i]);
 }
 
 extern const struct cpprof__push_http cpprof__push_http;

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Preloaded: a resolver that waits for a name server that never answers. */
+#include <netdb.h>
+#include <unistd.h>
+
+int
+getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+            struct addrinfo **found)
+{
+    (void)name;
+    (void)service;
+    (void)hints;
+    (void)found;
+    for (;;)
+        pause();
+}
