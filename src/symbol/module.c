@@ -276,20 +276,40 @@ dwarf_file(struct cpprof__module *module)
                                  : NULL;
 }
 
+static void
+tell_of_mini(struct cpprof__module *module,
+             const struct cpprof__fetcher *fetcher)
+{
+    char text[PATH_MAX + 128];
+
+    if (!fetcher->warn || module->has_told_mini)
+        return;
+    module->has_told_mini = true;
+    snprintf(text, sizeof text,
+             "%s: its .gnu_debugdata is more than %zu MB and is not read",
+             module->path, CPPROF__MINI_BYTES >> 20);
+    fetcher->warn(fetcher->ctx, text);
+}
+
 /* False when only exported functions are known. */
 static bool
-open_symbols(struct cpprof__module *module)
+open_symbols(struct cpprof__module *module,
+             const struct cpprof__fetcher *fetcher)
 {
     struct cpprof__symbols *symbols = &module->symbols;
     const struct cpprof__ranges *code = &module->code;
+    bool is_too_large;
     bool is_whole =
         cpprof__symbols_add(symbols, &module->image, SHT_SYMTAB, code) ||
         cpprof__symbols_add(symbols, &module->debug, SHT_SYMTAB, code);
 
     if (!is_whole) {
         cpprof__symbols_add(symbols, &module->image, SHT_DYNSYM, code);
-        if (cpprof__debug_file_open_mini(&module->mini, &module->image))
+        if (cpprof__debug_file_open_mini(&module->mini, &module->image,
+                                         &is_too_large))
             cpprof__symbols_add(symbols, &module->mini, SHT_SYMTAB, code);
+        else if (is_too_large)
+            tell_of_mini(module, fetcher);
     }
     return cpprof__symbols_seal(symbols, code) && is_whole;
 }
@@ -337,7 +357,7 @@ open_module(struct cpprof__module *module,
         module->text_start = module->code.items[0].start & PAGE_MASK;
     if (module->image.elf && strcmp(module->path, "[vdso]") != 0)
         cpprof__frame_table_open(&module->frame_table, &module->image);
-    open_units(module, options, open_symbols(module));
+    open_units(module, options, open_symbols(module, &options->fetcher));
 }
 
 /* All but what was known before. */
@@ -348,6 +368,7 @@ close_files(struct cpprof__module *module)
                                   .map_start = module->map_start,
                                   .map_limit = module->map_limit,
                                   .has_told = module->has_told,
+                                  .has_told_mini = module->has_told_mini,
                                   .lacks_inlines = module->lacks_inlines,
                                   .takes_all = true};
 

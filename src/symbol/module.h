@@ -31,6 +31,7 @@ struct cpprof__module {
 
     bool is_opened;
     bool has_told;      /* that a file of split units is missing */
+    bool has_told_mini; /* that MiniDebugInfo is too large */
     bool lacks_inlines; /* of an address that was asked for: it is missing */
     bool is_broken; /* memory ran out while reading: good for closing only */
     struct cpprof__elf_file image;

@@ -220,6 +220,42 @@ mini_debug_info_names_what_is_not_exported(void **state)
     unload(&l);
 }
 
+static char told[512];
+
+static void
+note_told(void *ctx, const char *text)
+{
+    (void)ctx;
+    assert_string_equal(told, ""); /* once */
+    snprintf(told, sizeof told, "%s", text);
+}
+
+/* Some bytes in the file, and much when it is unpacked. */
+static void
+mini_debug_info_of_enormous_size_is_told_and_not_read(void **state)
+{
+    const struct cpprof__symbolizer_options options = {
+        .fetcher = {.warn = note_told}};
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    NEED("xz");
+    make_stripped("bomb", "--strip-all");
+    assert_true(run("objcopy --strip-debug full.so bomb.symbols && "
+                    "truncate -s 100M bomb.symbols && xz -0 bomb.symbols && "
+                    "objcopy --add-section "
+                    ".gnu_debugdata=bomb.symbols.xz bomb.so"));
+    load(&l, "bomb.so", "at_hidden");
+    l.symbolizer = cpprof__symbolizer.make(&options);
+    assert_non_null(l.symbolizer);
+    l.index = cpprof__symbolizer.add_mapping(l.symbolizer, &l.mapping);
+    frames_at(&l, "at_hidden", frames);
+    frames_at(&l, "at_leaf", frames);
+    assert_non_null(strstr(told, "bomb.so: its .gnu_debugdata is more than 64 "
+                                 "MB and is not read"));
+    unload(&l);
+}
+
 static void
 debug_information_shared_by_dwz_is_read(void **state)
 {
@@ -460,6 +496,7 @@ main(void)
         cmocka_unit_test(stripped_symbol_table_leaves_what_is_exported),
         cmocka_unit_test(old_version_of_a_symbol_goes_last),
         cmocka_unit_test(mini_debug_info_names_what_is_not_exported),
+        cmocka_unit_test(mini_debug_info_of_enormous_size_is_told_and_not_read),
         cmocka_unit_test(debug_information_shared_by_dwz_is_read),
         cmocka_unit_test(image_of_another_build_id_is_not_used),
         cmocka_unit_test(image_that_was_replaced_is_not_misread),

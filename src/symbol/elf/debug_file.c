@@ -22,9 +22,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A packed symbol table of more is none: bounds what unpacking can cost. */
-#define LARGEST_MINI_BYTES (16 * 1024 * 1024)
-
 const char *cpprof__debug_root = "/usr/lib/debug";
 
 bool
@@ -214,10 +211,12 @@ copy_to_memory_file(const Elf_Data *packed)
     return fd;
 }
 
-/* libdw unpacks what is xz as a whole file, but only from a descriptor. */
+/* libdw unpacks what is xz as a whole file, but only from a descriptor. It goes
+ * on without it where the one block that it unpacks to has no more room. */
 bool
 cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
-                             const struct cpprof__elf_file *image)
+                             const struct cpprof__elf_file *image,
+                             bool *is_too_large)
 {
     struct cpprof__elf_file file = {0};
     GElf_Shdr header;
@@ -229,14 +228,16 @@ cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
     if (image->elf)
         section = cpprof__elf_section(image, ".gnu_debugdata", &header);
     packed = section ? elf_rawdata(section, NULL) : NULL;
-    if (!packed || !packed->d_buf || packed->d_size > LARGEST_MINI_BYTES)
+    *is_too_large = packed && packed->d_size > CPPROF__MINI_BYTES;
+    if (!packed || !packed->d_buf || *is_too_large)
         return false;
     fd = copy_to_memory_file(packed);
     if (fd < 0)
         return false;
-    before = cpprof__stay(); /* nobody else knows of what it unpacks */
+    /* Nobody else knows of what it unpacks. */
+    before = cpprof__stay(CPPROF__MINI_BYTES);
     file.elf = dwelf_elf_begin(fd);
-    cpprof__stay_end(before);
+    *is_too_large = cpprof__stay_end(before);
     if (file.elf && elf_kind(file.elf) == ELF_K_ELF)
         *mini = file;
     else

@@ -37,10 +37,16 @@ cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
                                const struct cpprof__elf_file *file,
                                const struct cpprof__fetcher *fetcher);
 
-/* Unpack .gnu_debugdata of image. */
+/* Tunable: .gnu_debugdata that is more is not read. The largest programs have
+ * some 20 MB of symbols. */
+#define CPPROF__MINI_BYTES ((size_t)64 << 20)
+
+/* Unpack .gnu_debugdata of image. False: there is none, or it is more than
+ * CPPROF__MINI_BYTES, and *is_too_large. */
 bool
 cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
-                             const struct cpprof__elf_file *image);
+                             const struct cpprof__elf_file *image,
+                             bool *is_too_large);
 
 /* Have the debug file brought, and open it; false when nobody brings files or
  * what came is not it. */

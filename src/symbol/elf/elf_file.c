@@ -111,7 +111,7 @@ open_fd(struct cpprof__elf_file *file, int fd, const char *build_id)
         return false;
     file->state = state_of(&info);
     elf_version(EV_CURRENT);
-    before = cpprof__stay(); /* nobody else knows of the mapping */
+    before = cpprof__stay(SIZE_MAX); /* nobody else knows of the mapping */
     file->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
     cpprof__stay_end(before);
     if (!is_elf(file->elf))

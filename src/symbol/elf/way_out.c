@@ -88,19 +88,36 @@ cpprof__without_exit(void (*function)(void *arg), void *arg)
     return returned;
 }
 
+/* From cpprof__stay() on; otherwise 0. */
+static __thread size_t largest_block;
+static __thread bool has_refused;
+
 void *
-cpprof__stay(void)
+cpprof__stay(size_t largest)
 {
     jmp_buf *before = way_out;
 
     way_out = NULL;
+    largest_block = largest;
+    has_refused = false;
     return before;
 }
 
-void
+bool
 cpprof__stay_end(void *before)
 {
     way_out = before;
+    largest_block = 0;
+    return has_refused;
+}
+
+static inline bool
+is_refused(size_t n)
+{
+    if (__builtin_expect(!largest_block || n <= largest_block, 1))
+        return false;
+    has_refused = true;
+    return true;
 }
 
 /* ---- what they call --------------------------------------------------- */
@@ -129,6 +146,8 @@ block_or_out(void *block, size_t n)
 #define CALLS(library)                                                         \
     static void *malloc_##library(size_t n)                                    \
     {                                                                          \
+        if (is_refused(n))                                                     \
+            return NULL;                                                       \
         return block_or_out(NEXT(library, malloc, MALLOC)(n), n);              \
     }                                                                          \
     static void *calloc_##library(size_t n, size_t each)                       \
@@ -138,6 +157,8 @@ block_or_out(void *block, size_t n)
     }                                                                          \
     static void *realloc_##library(void *old, size_t n)                        \
     {                                                                          \
+        if (is_refused(n))                                                     \
+            return NULL;                                                       \
         return block_or_out(NEXT(library, realloc, REALLOC)(old, n), n);       \
     }
 

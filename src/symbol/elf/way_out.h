@@ -10,6 +10,7 @@
 #define SYMBOL_ELF_WAY_OUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* libdw and libelf allocate through this file, which saw to that when it was
  * loaded, and for as long as the process lives, whoever calls them. False:
@@ -30,11 +31,15 @@ cpprof__without_exit(void (*function)(void *arg), void *arg);
 void
 cpprof__out_of_memory(void) __attribute__((noreturn));
 
-/* From stay() to stay_end(), which takes what stay() gave, functions of libelf
- * see a NULL: those that look at it, and hold what nobody else knows of. */
+/*
+ * From stay() to stay_end(), which takes what stay() gave, functions of libelf
+ * and libdw see a NULL: those that look at it, and hold what nobody else knows
+ * of. They get one, too, for a block of more than largest bytes; stay_end()
+ * tells whether there was such a one.
+ */
 void *
-cpprof__stay(void);
-void
+cpprof__stay(size_t largest);
+bool
 cpprof__stay_end(void *before);
 
 #endif
