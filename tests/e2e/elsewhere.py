@@ -5,6 +5,7 @@ a binary that is given (cpprof symbolize -binary=), or by a debuginfod server.
     elsewhere.py CPPROF       TAP
 """
 import gzip
+import collections
 import http.server
 import os
 import pty
@@ -278,9 +279,13 @@ def hint_of_a_package():
 
 # --- debuginfod --------------------------------------------------------------
 
+Endless = collections.namedtuple("Endless", "n_bytes pause")
+
+
 class Server(http.server.BaseHTTPRequestHandler):
     """/buildid/ID/debuginfo of `files`, whose values are bytes, a status,
-    how many seconds to be silent, or bytes with a pause in the middle."""
+    how many seconds to be silent, bytes with a pause in the middle, or a
+    pause between bytes that have no end."""
     files = {}
     asked = []
 
@@ -289,6 +294,9 @@ class Server(http.server.BaseHTTPRequestHandler):
         found = self.files.get(self.path, 404)
         if isinstance(found, float):
             time.sleep(found)
+            return
+        if isinstance(found, Endless):
+            self.endless(found)
             return
         body, pause = found if isinstance(found, tuple) else (found, 0)
         is_file = isinstance(body, bytes)
@@ -302,6 +310,17 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body[len(body) // 2:])
         except OSError:
             pass  # who asked has left
+
+    def endless(self, found):
+        self.send_response(200)
+        self.end_headers()
+        begin = time.monotonic()
+        try:
+            while time.monotonic() - begin < 60:
+                self.wfile.write(bytes(found.n_bytes))
+                time.sleep(found.pause)
+        except OSError:
+            pass
 
     def log_message(self, *_):
         pass
@@ -383,6 +402,24 @@ def debuginfod():
         TAP.ok("debuginfod: %s: given up, and told" % name,
                "work+0x" in out and "nothing more is asked for" in err and
                time.monotonic() - begin < 10, err, time.monotonic() - begin)
+
+    serve(debuginfo=Endless(100000, 0.01))
+    out, err = top("-debuginfod=" + url, "p.pb.gz",
+                   DEBUGINFOD_MAXSIZE="1000000", **cache())
+    TAP.ok("debuginfod: a file without an end: no more than is allowed",
+           "work+0x" in out and "is more than 1.0 MB and is not fetched" in err
+           and "nothing more is asked for" not in err, err)
+    serve(debuginfo=debug + bytes(2000000))
+    out, err = top("-debuginfod=" + url, "p.pb.gz",
+                   DEBUGINFOD_MAXSIZE="1000000", **cache())
+    TAP.ok("debuginfod: a file that says that it is too large",
+           "work+0x" in out and "is more than 1.0 MB and is not fetched" in err,
+           err)
+    serve(debuginfo=Endless(100, 0.2))
+    out, err = top("-debuginfod=" + url, "p.pb.gz",
+                   DEBUGINFOD_MAXTIME="1", **cache())
+    TAP.ok("debuginfod: a file that drips: given up, and told",
+           "work+0x" in out and "takes too long" in err, err)
 
     # An id as Go writes it, of a program that is not here.
     with gzip.open("p.pb.gz") as file, gzip.open("odd.pb.gz", "wb") as odd:

@@ -3,8 +3,9 @@
  * libdebuginfod asks all servers at once, checks its cache first, and remembers
  * for ten minutes what nobody had. What it does not do is give up early: it
  * waits 90 s for each file. Here a server has STALL_S for the first byte and
- * between two, and one that is too slow once is not asked again. Ctrl-C ends
- * the asking, not the command: a recording goes on without these names.
+ * between two, and one that is too slow once is not asked again. A file may
+ * have MOST_BYTES and take MOST_S. Ctrl-C ends the asking, not the command: a
+ * recording goes on without these names.
  */
 #include "cli/fetch/debuginfod.h"
 
@@ -27,6 +28,12 @@
 /* Tunable: seconds without a byte; $DEBUGINFOD_TIMEOUT is another number. */
 #define STALL_S 10
 
+/* Tunables: of one file. The debug files of the largest programs have 1 to 2
+ * GB; $DEBUGINFOD_MAXSIZE and $DEBUGINFOD_MAXTIME are other numbers, for the
+ * library, too. */
+#define MOST_BYTES (4l << 30)
+#define MOST_S     600
+
 #define URLS "DEBUGINFOD_URLS"
 
 const char cpprof__debuginfod_default[] = "default";
@@ -43,13 +50,18 @@ static struct {
     const char *url; /* of -debuginfod; NULL: those of the environment */
     struct client *client;
     find *find_debuginfo, *find_executable;
+    uint64_t stall_ns; /* the most since a byte came */
+    uint64_t most_s;
+    long most_bytes;
 
     /* Of the file that is fetched: */
     const char *build_id;
     long n_bytes;      /* that came */
     uint64_t heard_ns; /* when the last did */
-    uint64_t stall_ns; /* the most since then */
+    uint64_t begun_ns;
     bool is_late;
+    bool is_too_large;
+    bool is_too_long;
     volatile sig_atomic_t is_interrupted;
 } debuginfod;
 
@@ -95,7 +107,12 @@ note_progress(struct client *client, long n_bytes, long n_all)
                          (double)(n_all > 0 ? n_all : n_bytes) * 1e-6);
     }
     debuginfod.is_late = now_ns - debuginfod.heard_ns > debuginfod.stall_ns;
-    return debuginfod.is_late || debuginfod.is_interrupted;
+    debuginfod.is_too_large =
+        n_all > debuginfod.most_bytes || n_bytes > debuginfod.most_bytes;
+    debuginfod.is_too_long =
+        (now_ns - debuginfod.begun_ns) / 1000000000u >= debuginfod.most_s;
+    return debuginfod.is_late || debuginfod.is_too_large ||
+           debuginfod.is_too_long || debuginfod.is_interrupted;
 }
 
 /* Stays loaded: the TLS library below it gives nothing back when unloaded. */
@@ -126,16 +143,25 @@ load(void)
     return debuginfod.client != NULL;
 }
 
+/* A number that is more than 0, or `otherwise`. */
+static long
+number_of(const char *variable, long otherwise)
+{
+    const char *text = getenv(variable);
+    long number = text ? atol(text) : 0;
+
+    return number > 0 ? number : otherwise;
+}
+
 static bool
 is_ready(void)
 {
-    const char *text = getenv("DEBUGINFOD_TIMEOUT");
-    int seconds = text ? atoi(text) : 0;
-
     if (!debuginfod.is_on || debuginfod.is_loaded)
         return debuginfod.is_on;
     debuginfod.stall_ns =
-        (uint64_t)(seconds > 0 ? seconds : STALL_S) * 1000000000u;
+        (uint64_t)number_of("DEBUGINFOD_TIMEOUT", STALL_S) * 1000000000u;
+    debuginfod.most_s = (uint64_t)number_of("DEBUGINFOD_MAXTIME", MOST_S);
+    debuginfod.most_bytes = number_of("DEBUGINFOD_MAXSIZE", MOST_BYTES);
     debuginfod.is_loaded = load();
     debuginfod.is_on = debuginfod.is_loaded;
     if (!debuginfod.is_on)
@@ -181,14 +207,27 @@ note_failure(int error)
                          strerror(errno));
         return;
     }
+    if (debuginfod.is_too_large || error == EFBIG) {
+        cpprof__cli_warn("debuginfod: the file of %.8s is more than %.1f MB "
+                         "and is not fetched; DEBUGINFOD_MAXSIZE=BYTES allows "
+                         "more",
+                         debuginfod.build_id,
+                         (double)debuginfod.most_bytes * 1e-6);
+        return;
+    }
+    debuginfod.is_too_long |= error == ETIME;
     debuginfod.is_late |=
         now_ns - debuginfod.heard_ns >= debuginfod.stall_ns / 10 * 9;
-    if (error == ENOENT && !debuginfod.is_late && !debuginfod.is_interrupted)
+    if (error == ENOENT && !debuginfod.is_late && !debuginfod.is_too_long &&
+        !debuginfod.is_interrupted)
         return;
     debuginfod.is_on = false;
     cpprof__cli_warn("debuginfod: %s: %s; nothing more is asked for",
                      getenv(URLS),
                      debuginfod.is_interrupted ? "interrupted"
+                     : debuginfod.is_too_long  ? "a file takes too long, which "
+                                                 "DEBUGINFOD_MAXTIME=SECONDS "
+                                                 "allows"
                      : debuginfod.is_late      ? "no answer"
                                                : strerror(error));
 }
@@ -240,8 +279,11 @@ cpprof__debuginfod_fetch(void *ctx, enum pprof_wanted_file what,
         return false;
     debuginfod.build_id = build_id;
     debuginfod.n_bytes = 0;
-    debuginfod.heard_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    debuginfod.begun_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    debuginfod.heard_ns = debuginfod.begun_ns;
     debuginfod.is_late = false;
+    debuginfod.is_too_large = false;
+    debuginfod.is_too_long = false;
     cpprof__progress("asking debuginfod for %.8s", build_id);
     fd = ask(what, build_id, &found);
     cpprof__progress("reading debug information");
