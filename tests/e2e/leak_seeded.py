@@ -69,9 +69,11 @@ def redis(folder, preloads):
 
 
 def lost(folder):
-    """Objects in the profile."""
+    """Objects in the profile; -1 where there is no profile."""
     done = subprocess.run([cpprof, "-raw", folder + "/leak.pb.gz"],
                           capture_output=True, text=True, check=False)
+    if done.returncode or "leak_objects/count" not in done.stdout:
+        return -1
     samples = done.stdout.split("Samples:")[-1].split("Locations")[0]
     return sum(map(int, re.findall(r"^ *(\d+) +\d+:", samples, re.M)))
 
