@@ -93,15 +93,17 @@ clock_of(int32_t tid)
     return cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(tid));
 }
 
-/* When its wait began; a thread that sleeps has not run since. */
+/* When its wait began; a thread that sleeps has not run since. The scheduler's
+ * clocks of two processors differ by what was stolen from them: a wait that
+ * seems to begin later than now has just begun. */
 static uint64_t
 wait_began(const struct look *l, int32_t tid)
 {
     const uint64_t ran = cpprof__task_last_ran_ns(l->folder, tid);
+    const uint64_t ago = l->now_ran > ran ? l->now_ran - ran : 0;
 
-    return ran && l->now_ran > ran && l->stuck->now_ns > l->now_ran - ran
-               ? l->stuck->now_ns - (l->now_ran - ran)
-               : 0;
+    return ran && l->now_ran && l->stuck->now_ns > ago ? l->stuck->now_ns - ago
+                                                       : 0;
 }
 
 static bool
