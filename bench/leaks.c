@@ -2,7 +2,8 @@
 /*
  * A heap of so many MB in blocks of so many bytes, each of which leads to the
  * next one, in the order of addresses or in any; every 1 000th of them is lost.
- * Under LeakSanitizer it prints how long its check takes.
+ * Under LeakSanitizer it prints how long its check takes; else it says "ready"
+ * and lives until its input ends.
  *
  *     leaks MB BYTES seq|random
  */
@@ -70,5 +71,9 @@ main(int argc, char **argv)
     fflush(stdout);
     _Exit(0);
 #endif
+    puts("ready");
+    fflush(stdout);
+    while (getchar() != EOF)
+        ;
     return first == NULL;
 }

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: MIT
 """What a search for lost memory costs, beside LeakSanitizer: leaks.py BUILD.
 
-A heap of lists (leaks.c) in which every 1 000th block is lost. SIZES="100 1000"
-are MB; 4000 needs 9 GB of memory.
+A heap of lists (leaks.c) in which every 1 000th block is lost, in a living
+process that is asked for its heapleak profile. SIZES="100 1000" are MB; 4000
+needs 9 GB of memory. SHAPES="64/seq 64/random 256/seq" are bytes of a block, and
+the order in which they lead to each other.
 """
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,19 +46,40 @@ def own_memory(pid):
         return 0
 
 
-def ours(build, folder, program, words):
-    out = folder + "/leaks.pb.gz"
-    env = dict(os.environ, LD_PRELOAD=build + "/libcpprof.so",
-               CPPROF="heapleak=16k,symbolize=none,out=" + out)
-    memory = 0
-    if os.path.exists(out):
-        os.unlink(out)
-    running = subprocess.Popen([program, *words], env=env)
-    while running.poll() is None:
-        memory = max(memory, own_memory(running.pid))
+def answer(path):
+    """What the living process says of what it has lost."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(path)
+        s.sendall(b"GET /debug/pprof/heapleak HTTP/1.0\r\n\r\n")
+        head, _, body = b"".join(iter(lambda: s.recv(1 << 16), b"")
+                                 ).partition(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n")[0]:
+        sys.exit("leaks.py: " + body.decode(errors="replace"))
+    return body
+
+
+def look(running, seen, ended):
+    while not ended.is_set():
+        seen.append(own_memory(running.pid))
         time.sleep(0.02)
-    if not os.path.exists(out): # what takes 30 s at the end is given up
-        return 0, 0, memory, 0
+
+
+def ours(build, folder, program, words):
+    out, path = folder + "/leaks.pb.gz", folder + "/socket"
+    env = dict(os.environ, LD_PRELOAD=build + "/libcpprof.so",
+               CPPROF="heap=16k,symbolize=none,http=unix:" + path)
+    running = subprocess.Popen([program, *words], env=env,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    running.stdout.readline()
+    memory, ended = [0], threading.Event()
+    threading.Thread(target=look, args=(running, memory, ended)).start()
+    begun = time.monotonic()
+    with open(out, "wb") as file:
+        file.write(answer(path))
+    took = time.monotonic() - begun
+    ended.set()
+    running.kill()
+    running.wait()
     text = subprocess.run([build + "/cpprof", "-comments", out], check=True,
                           capture_output=True, text=True).stdout
     raw = subprocess.run([build + "/cpprof", "-raw", out], check=True,
@@ -63,32 +88,35 @@ def ours(build, folder, program, words):
     pause = re.search(r"stood still for ([\d.]+) ms", text)
     lost = sum(int(m[1]) for m in
                re.finditer(r"^ *\d+ +(\d+):", raw, re.MULTILINE))
-    return cpu / 2, float(pause[1]) if pause else 0, memory, lost / 1e6
+    return cpu / 2, float(pause[1]) if pause else 0, max(memory), lost / 1e6, \
+        took
 
 
 def main():
     build = os.path.abspath(sys.argv[1])
     sizes = os.environ.get("SIZES", "100 1000").split()
-    print("%-24s %10s %12s %10s %10s   %s" % (
-        "heap", "pause ms", "CPU s, each", "own MB", "lost MB",
+    print("%-24s %10s %12s %10s %10s %10s   %s" % (
+        "heap", "pause ms", "CPU s, each", "own MB", "lost MB", "answer s",
         "LeakSanitizer: stands still, CPU s"))
     with tempfile.TemporaryDirectory() as folder:
         plain, lsan = folder + "/plain", folder + "/lsan"
         compile_to(plain)
         has_lsan = compile_to(lsan, "-fsanitize=leak", "-DLSAN")
         for size in sizes:
-            for bytes_, order in (("64", "seq"), ("64", "random"),
-                                  ("256", "seq")):
+            for shape in os.environ.get(
+                    "SHAPES", "64/seq 64/random 256/seq").split():
+                bytes_, order = shape.split("/")
                 words = (size, bytes_, order)
-                cpu, pause, memory, lost = ours(build, folder, plain, words)
+                cpu, pause, memory, lost, took = ours(build, folder, plain,
+                                                      words)
                 theirs = "not there"
                 if has_lsan:
                     theirs = subprocess.run(
                         [lsan, *words], capture_output=True, text=True,
                         env=dict(os.environ, LSAN_OPTIONS="max_leaks=1")
                     ).stdout.strip()
-                print("%-24s %10.1f %12.2f %10d %10.3f   %s" % (
-                    " ".join(words), pause, cpu / 1000, memory, lost,
+                print("%-24s %10.1f %12.2f %10d %10.3f %10.1f   %s" % (
+                    " ".join(words), pause, cpu / 1000, memory, lost, took,
                     theirs.replace(" ", " s, ") + " s"),
                     flush=True)
 
