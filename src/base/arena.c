@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/arena.h"
 
+#include "own/memory.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,7 @@ add_chunk(struct cpprof__arena *arena, size_t n)
         n_bytes = LARGEST_BYTES;
     if (n_bytes < n + head)
         n_bytes = n + head;
-    chunk = malloc(n_bytes);
+    chunk = cpprof__malloc(n_bytes);
     if (!chunk)
         return NULL;
     chunk->before = arena->chunks;
@@ -86,7 +88,7 @@ cpprof__arena_free(struct cpprof__arena *arena)
         struct cpprof__arena_chunk *chunk = arena->chunks;
 
         arena->chunks = chunk->before;
-        free(chunk);
+        cpprof__free(chunk);
     }
     memset(arena, 0, sizeof *arena);
 }

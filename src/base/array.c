@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/array.h"
 
+#include "own/memory.h"
+
 #include <stdint.h>
 
 #define FIRST_ITEMS 16
@@ -15,7 +17,7 @@ cpprof__array_grow(void **at, size_t *capacity, size_t n, size_t item_bytes)
         return false;
     while (wanted < n)
         wanted *= 2;
-    larger = realloc(*at, wanted * item_bytes);
+    larger = cpprof__realloc(*at, wanted * item_bytes);
     if (!larger)
         return false;
     *at = larger;
@@ -26,7 +28,7 @@ cpprof__array_grow(void **at, size_t *capacity, size_t n, size_t item_bytes)
 void
 cpprof__array_trim(void **at, size_t *capacity, size_t n, size_t item_bytes)
 {
-    void *smaller = n ? realloc(*at, n * item_bytes) : NULL;
+    void *smaller = n ? cpprof__realloc(*at, n * item_bytes) : NULL;
 
     if (smaller) {
         *at = smaller;

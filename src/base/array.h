@@ -7,6 +7,8 @@
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
 
+#include "own/memory.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -41,7 +43,7 @@ cpprof__array_trim(void **at, size_t *capacity, size_t n, size_t item_bytes);
 
 #define CPPROF__ARRAY_FREE(a)                                                  \
     do {                                                                       \
-        free((a)->at);                                                         \
+        cpprof__free((a)->at);                                                 \
         (a)->at = NULL;                                                        \
         (a)->n = (a)->capacity = 0;                                            \
     } while (0)

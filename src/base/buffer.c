@@ -6,6 +6,8 @@
  */
 #include "base/buffer.h"
 
+#include "own/memory.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@
 void
 cpprof__buffer_free(struct cpprof__buffer *b)
 {
-    free(b->data);
+    cpprof__free(b->data);
     memset(b, 0, sizeof *b);
 }
 
@@ -37,7 +39,7 @@ cpprof__buffer_reserve(struct cpprof__buffer *b, size_t n)
         goto fail;
     while (capacity < b->n + n)
         capacity *= 2;
-    data = realloc(b->data, capacity);
+    data = cpprof__realloc(b->data, capacity);
     if (!data)
         goto fail;
     b->data = data;

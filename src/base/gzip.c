@@ -2,6 +2,7 @@
 #include "base/gzip.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 
 #include <libdeflate.h>
 #include <string.h>
@@ -10,9 +11,11 @@ enum cpprof_status
 cpprof__gzip(struct cpprof__buffer *out, const void *data, size_t n, int level,
              struct cpprof_error *error)
 {
-    struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
+    struct libdeflate_compressor *c;
     size_t bound, made;
 
+    cpprof__memory_for_deflate();
+    c = libdeflate_alloc_compressor(level);
     if (!c)
         return cpprof__fail_nomem(error);
     bound = libdeflate_gzip_compress_bound(c, n);

@@ -15,6 +15,8 @@
  */
 #include "base/hash.h"
 
+#include "own/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -140,14 +142,14 @@ grow(struct cpprof__index *index)
     size_t i;
 
     larger.capacity = index->capacity ? index->capacity * 2 : 64;
-    larger.slots = malloc(larger.capacity * sizeof *larger.slots);
+    larger.slots = cpprof__malloc(larger.capacity * sizeof *larger.slots);
     if (!larger.slots)
         return false;
     memset(larger.slots, 0xff, larger.capacity * sizeof *larger.slots);
     for (i = 0; i < index->capacity; i++)
         if (index->slots[i].value != CPPROF__INDEX_NONE)
             put(&larger, index->slots[i].hash, index->slots[i].value);
-    free(index->slots);
+    cpprof__free(index->slots);
     *index = larger;
     return true;
 }
@@ -164,7 +166,7 @@ cpprof__index_add(struct cpprof__index *index, uint64_t hash, uint32_t value)
 void
 cpprof__index_free(struct cpprof__index *index)
 {
-    free(index->slots);
+    cpprof__free(index->slots);
     memset(index, 0, sizeof *index);
 }
 

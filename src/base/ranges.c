@@ -8,6 +8,8 @@
 #include "base/ranges.h"
 
 #include "base/array.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 void
 cpprof__ranges_free(struct cpprof__ranges *ranges)
 {
-    free(ranges->items);
+    cpprof__free(ranges->items);
     memset(ranges, 0, sizeof *ranges);
 }
 
@@ -54,7 +56,8 @@ sort(struct cpprof__ranges *ranges)
         if (compare_starts(&ranges->items[i - 1], &ranges->items[i]) > 0)
             break;
     if (i < ranges->n)
-        qsort(ranges->items, ranges->n, sizeof *ranges->items, compare_starts);
+        cpprof__sort(ranges->items, ranges->n, sizeof *ranges->items,
+                     compare_starts);
 }
 
 static bool
@@ -161,16 +164,16 @@ make_disjoint(struct cpprof__ranges *ranges)
     struct cpprof__ranges out = {0};
     struct heap heap = {0};
 
-    heap.items = malloc(ranges->n * sizeof *heap.items);
+    heap.items = cpprof__malloc(ranges->n * sizeof *heap.items);
     if (!heap.items)
         return false;
     sweep(ranges, &heap, &out);
-    free(heap.items);
+    cpprof__free(heap.items);
     if (out.failed) {
         cpprof__ranges_free(&out);
         return false;
     }
-    free(ranges->items);
+    cpprof__free(ranges->items);
     *ranges = out;
     return true;
 }

@@ -13,9 +13,11 @@
 #include "base/buffer.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "own/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -194,15 +196,15 @@ struct path_writer {
 static void
 free_path_writer(struct path_writer *w)
 {
-    free(w->path);
-    free(w->temporary);
-    free(w);
+    cpprof__free(w->path);
+    cpprof__free(w->temporary);
+    cpprof__free(w);
 }
 
 static int
 forget_temporary(struct path_writer *w, int sys)
 {
-    free(w->temporary);
+    cpprof__free(w->temporary);
     w->temporary = NULL;
     return sys;
 }
@@ -294,19 +296,18 @@ resolve_new(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    char *parent, *directory;
     struct cpprof__buffer whole = {0};
+    char *parent, directory[PATH_MAX];
 
     if (!*name) {
         errno = *path ? EISDIR : ENOENT;
         return NULL;
     }
-    parent = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
-    directory = parent ? realpath(parent, NULL) : NULL;
-    if (directory)
+    parent = slash ? cpprof__strndup(path, (size_t)(name - path))
+                   : cpprof__strdup(".");
+    if (parent && realpath(parent, directory))
         cpprof__buffer_printf(&whole, "%s/%s", directory, name);
-    free(parent);
-    free(directory);
+    cpprof__free(parent);
     if (whole.failed)
         errno = ENOMEM;
     return (char *)whole.data;
@@ -315,9 +316,11 @@ resolve_new(const char *path)
 static char *
 resolve_path(const char *path)
 {
-    char *whole = realpath(path, NULL);
+    char whole[PATH_MAX];
 
-    return whole || errno != ENOENT ? whole : resolve_new(path);
+    if (realpath(path, whole))
+        return cpprof__strdup(whole);
+    return errno == ENOENT ? resolve_new(path) : NULL;
 }
 
 /* Check that the file can be written later; 0 or an errno. */
@@ -358,7 +361,7 @@ static enum cpprof_status
 make_path_writer(const char *path, struct cpprof_writer *writer,
                  struct cpprof_error *error)
 {
-    struct path_writer *w = calloc(1, sizeof *w);
+    struct path_writer *w = cpprof__calloc(1, sizeof *w);
     int sys;
 
     if (!w)

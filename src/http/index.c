@@ -8,6 +8,8 @@
 #include "collect/runtime/exempt.h"
 #include "http/call.h"
 #include "http/text.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <cpprof/profiles.h>
 
@@ -126,12 +128,13 @@ static struct entry *
 entries(size_t *n)
 {
     size_t there = cpprof_profile_list(NULL, 0), i;
-    struct cpprof_profile **profiles = calloc(there, sizeof *profiles);
-    struct entry *all = calloc(there + N_FIXED + N_ADDITIONS, sizeof *all);
+    struct cpprof_profile **profiles = cpprof__calloc(there, sizeof *profiles);
+    struct entry *all =
+        cpprof__calloc(there + N_FIXED + N_ADDITIONS, sizeof *all);
 
     if (!profiles || !all) {
-        free(profiles);
-        free(all);
+        cpprof__free(profiles);
+        cpprof__free(all);
         return NULL;
     }
     *n = cpprof_profile_list(profiles, there);
@@ -142,13 +145,13 @@ entries(size_t *n)
         all[i] = (struct entry){name, description_of(name),
                                 cpprof_profile_count(profiles[i])};
     }
-    free(profiles);
+    cpprof__free(profiles);
     memcpy(all + *n, fixed, sizeof fixed);
     *n += N_FIXED;
     for (i = 0; i < N_ADDITIONS; i++)
         if (!cpprof_profile_lookup(additions[i].name))
             all[(*n)++] = additions[i];
-    qsort(all, *n, sizeof *all, by_name);
+    cpprof__sort(all, *n, sizeof *all, by_name);
     return all;
 }
 
@@ -193,5 +196,5 @@ cpprof__http_index(struct cpprof__call *call)
     else
         cpprof__answer_text(&call->answer, CPPROF__HTML, page.data, page.n);
     cpprof__buffer_free(&page);
-    free(all);
+    cpprof__free(all);
 }

@@ -14,6 +14,7 @@
 #include "interpose/locks.h"
 #include "interpose/parts.h"
 #include "interpose/take_over.h"
+#include "own/memory.h"
 #include "push/context.h"
 #include "push/process.h"
 #include "vm/load/process.h"
@@ -30,6 +31,11 @@ cpprof__init(void)
 #ifdef CPPROF__IS_STATIC               /* libcpprof-static.a */
 extern const char cpprof__links_names; /* linked.c */
 __attribute__((used)) static const char *const linked = &cpprof__links_names;
+#endif
+
+#ifdef CPPROF__OWN_MEMORY
+__attribute__((used)) static const char *const has_memory =
+    &cpprof__memory_is_own;
 #endif
 
 /* libcpprof.so is linked without the compiler's first and last functions, which

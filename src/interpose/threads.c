@@ -14,10 +14,12 @@
 #include "collect/threads/thread_creation.h"
 #include "interpose/parts.h"
 #include "interpose/take_over.h"
+#include "own/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <threads.h>
 
 /* The thread is in pthread_create() or thrd_create(), ours or libc's: it may
@@ -70,7 +72,7 @@ static struct note *
 make_note(uintptr_t start, void *arg, size_t stack_bytes)
 {
     CPPROF__EXEMPT;
-    struct note *note = malloc(sizeof *note);
+    struct note *note = cpprof__malloc(sizeof *note);
 
     if (note)
         *note =
@@ -84,7 +86,7 @@ drop_note(struct note *note)
 {
     if (note)
         cpprof__labels_inherited_free(note->labels);
-    free(note);
+    cpprof__free(note);
 }
 
 static struct note
@@ -93,7 +95,8 @@ take_note(void *arg)
     struct note note = *(struct note *)arg;
     CPPROF__UNCANCELLED;
 
-    free(arg);
+    memset(arg, 0, sizeof note); /* a search for lost blocks finds no pointer */
+    cpprof__free(arg);
     cpprof__thread_creation_started(note.creation);
     cpprof__thread_stack_known(note.stack_bytes);
     cpprof__thread_creation(note.start, note.labels);

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "object/symbolizer.h"
+#include "own/memory.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -112,7 +113,7 @@ find_in_loaders_path(const char *name, struct cpprof_error *why)
     unsigned i;
 
     if (handle && dlinfo(handle, RTLD_DI_SERINFOSIZE, &size) == 0)
-        list = malloc(size.dls_size);
+        list = cpprof__malloc(size.dls_size);
     if (list) {
         list->dls_size = size.dls_size;
         list->dls_cnt = size.dls_cnt;
@@ -123,7 +124,7 @@ find_in_loaders_path(const char *name, struct cpprof_error *why)
                      name);
             plug_in = load_file(path, why);
         }
-    free(list);
+    cpprof__free(list);
     if (handle)
         dlclose(handle);
     return plug_in;

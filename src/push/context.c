@@ -15,6 +15,7 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
+#include "own/memory.h"
 #include "profile/otlp/otlp.h"
 #include "push/message.h"
 #include "push/plan.h"
@@ -121,7 +122,7 @@ publish(const struct cpprof__buffer *payload)
 static void
 publish_this(const struct cpprof__environment *env)
 {
-    struct cpprof__push_plan *plan = calloc(1, sizeof *plan);
+    struct cpprof__push_plan *plan = cpprof__calloc(1, sizeof *plan);
     struct cpprof__buffer text = {0}, payload = {0};
     size_t mark;
 
@@ -139,7 +140,7 @@ publish_this(const struct cpprof__environment *env)
         publish(&payload);
     cpprof__buffer_free(&text);
     cpprof__buffer_free(&payload);
-    free(plan);
+    cpprof__free(plan);
 }
 
 /* One that ends or becomes another program within a second pays for a thread

@@ -12,8 +12,9 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "collect/runtime/proc.h"
+#include "own/folder.h"
+#include "own/sort.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -146,19 +147,19 @@ prune(const char *folder, const char *pattern, const char *kind, uint32_t keep)
 {
     struct cpprof__buffer buffer = {0}; /* struct old */
     struct cpprof__arena names = {0};
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
+    struct cpprof__folder files;
+    const char *name;
     struct old *olds;
     size_t i, n;
 
-    while (dir && !buffer.failed && (entry = readdir(dir))) {
-        struct old old = {cpprof__push_file_time(pattern, entry->d_name, kind),
-                          NULL};
+    if (!cpprof__folder_open(&files, folder))
+        return;
+    while (!buffer.failed && (name = cpprof__folder_next(&files))) {
+        struct old old = {cpprof__push_file_time(pattern, name, kind), NULL};
 
         if (old.seconds < 0)
             continue;
-        old.name =
-            cpprof__arena_copy(&names, entry->d_name, strlen(entry->d_name));
+        old.name = cpprof__arena_copy(&names, name, strlen(name));
         buffer.failed |= !old.name;
         cpprof__buffer_append(&buffer, &old, sizeof old);
     }
@@ -166,14 +167,13 @@ prune(const char *folder, const char *pattern, const char *kind, uint32_t keep)
     n = buffer.n / sizeof *olds;
     /* If the list is incomplete, nobody knows which files are the oldest. */
     if (!buffer.failed && n > keep) {
-        qsort(olds, n, sizeof *olds, newest_first);
+        cpprof__sort(olds, n, sizeof *olds, newest_first);
         for (i = keep; i < n; i++)
-            unlinkat(dirfd(dir), olds[i].name, 0);
+            unlinkat(files.fd, olds[i].name, 0);
     }
     cpprof__arena_free(&names);
     cpprof__buffer_free(&buffer);
-    if (dir)
-        closedir(dir);
+    cpprof__folder_close(&files);
 }
 
 /* ---- one file --------------------------------------------------------- */

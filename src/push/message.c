@@ -13,6 +13,7 @@
 #include "push/message.h"
 
 #include "base/proto.h"
+#include "own/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -322,7 +323,7 @@ cpprof__push_message(const struct cpprof__push_plan *plan,
         const struct cpprof__push_plan *, const struct cpprof__push_profile *,
         struct cpprof__push_message *, struct cpprof__buffer *) = {
         make_push, make_ingest, make_plain, make_plain, make_parca};
-    struct cpprof__push_message *m = calloc(1, sizeof *m);
+    struct cpprof__push_message *m = cpprof__calloc(1, sizeof *m);
     struct cpprof__buffer url = {0};
 
     if (!m)

@@ -8,6 +8,7 @@
  */
 #include "push/push.h"
 #include "arch/clock.h"
+#include "own/memory.h"
 #include "push/process.h"
 
 #include "arch/atomic.h"
@@ -74,7 +75,7 @@ release(struct cpprof__push *push)
     cpprof__push_queue_clear(&push->queue);
     cpprof__buffer_free(&push->resource);
     explicit_bzero(push, sizeof *push);
-    free(push);
+    cpprof__free(push);
 }
 
 /* ---- what goes wrong -------------------------------------------------- */
@@ -154,7 +155,7 @@ take_profile(void *ctx, const struct cpprof__push_profile *profile)
             complain(push, &error);
         return;
     }
-    item = calloc(1, sizeof *item);
+    item = cpprof__calloc(1, sizeof *item);
     if (item) {
         item->kind = profile->kind;
         item->from_ns = profile->from_ns;
@@ -384,7 +385,7 @@ static enum cpprof_status
 start(const char *url, const struct cpprof_push_options *options,
       unsigned flags, struct cpprof_error *error)
 {
-    struct cpprof__push *push = calloc(1, sizeof *push);
+    struct cpprof__push *push = cpprof__calloc(1, sizeof *push);
     enum cpprof_status status;
 
     if (!push)

@@ -9,6 +9,8 @@
  */
 #include "push/queue.h"
 
+#include "own/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +19,9 @@ cpprof__push_message_free(struct cpprof__push_message *message)
 {
     if (!message)
         return;
-    free(message->url);
+    cpprof__free(message->url);
     cpprof__buffer_free(&message->body);
-    free(message);
+    cpprof__free(message);
 }
 
 void
@@ -34,7 +36,7 @@ cpprof__push_item_free(struct cpprof__push_item *item)
         item->requests = next;
     }
     cpprof__buffer_free(&item->body);
-    free(item);
+    cpprof__free(item);
 }
 
 static void
@@ -52,7 +54,7 @@ free_all(struct cpprof__push_item *item)
 static void
 measure(struct cpprof__push_item *item)
 {
-    uint8_t *data = realloc(item->body.data, item->body.n);
+    uint8_t *data = cpprof__realloc(item->body.data, item->body.n);
 
     if (data) {
         item->body.data = data;

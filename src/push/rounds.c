@@ -12,6 +12,7 @@
 #include "arch/clock.h"
 #include "base/status.h"
 #include "collect/capture/captures.h"
+#include "own/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ begin_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
 
     *c = (struct cpprof__push_capture){
         .from_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME)};
-    c->file = calloc(1, sizeof *c->file);
+    c->file = cpprof__calloc(1, sizeof *c->file);
     writer = writer_to(c->file);
     cpu.rate_hz = slower_hz(rounds, cpu.rate_hz);
     wall.rate_hz = slower_hz(rounds, wall.rate_hz);
@@ -84,7 +85,7 @@ begin_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
     if (status == CPPROF_OK)
         return;
     rounds->complain(rounds->ctx, &error);
-    free(c->file);
+    cpprof__free(c->file);
     memset(c, 0, sizeof *c);
 }
 
@@ -102,7 +103,7 @@ end_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
     else
         rounds->complain(rounds->ctx, &error);
     cpprof__buffer_free(c->file);
-    free(c->file);
+    cpprof__free(c->file);
     memset(c, 0, sizeof *c);
 }
 
@@ -244,7 +245,7 @@ cpprof__push_rounds_drop(struct cpprof__push_rounds *rounds)
         cpprof__capture_cancel(c->capture);
         if (c->file)
             cpprof__buffer_free(c->file);
-        free(c->file);
+        cpprof__free(c->file);
         memset(c, 0, sizeof *c);
         cpprof_snapshot_free(rounds->snapshots[i]);
         rounds->snapshots[i] = NULL;

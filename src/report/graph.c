@@ -11,6 +11,7 @@
 #include "report/graph.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/model/path.h"
 
 #include <inttypes.h>
@@ -193,7 +194,7 @@ cpprof__graph_index(struct cpprof__graph *g, struct cpprof_error *error)
         g->location_nodes.n >= CPPROF__SEVERAL)
         return cpprof__fail(error, CPPROF_LIMIT, 0, "more than %zu nodes",
                             CPPROF__MOST_NODES);
-    g->only_node = malloc((n + 1) * sizeof *g->only_node);
+    g->only_node = cpprof__malloc((n + 1) * sizeof *g->only_node);
     for (i = 0; g->only_node && i < n; i++) {
         const uint32_t *nodes = g->location_nodes.at + g->first_node[i];
         size_t n_nodes = g->first_node[i + 1] - g->first_node[i];
@@ -222,8 +223,8 @@ cpprof__graph_make(struct cpprof__graph *g,
     size_t n = g->p->locations.n, n_functions = g->p->functions.n, i;
     bool ok;
 
-    g->first_node = malloc((n + 1) * sizeof *g->first_node);
-    maker.files = malloc((n_functions + 1) * sizeof *maker.files);
+    g->first_node = cpprof__malloc((n + 1) * sizeof *g->first_node);
+    maker.files = cpprof__malloc((n_functions + 1) * sizeof *maker.files);
     ok = g->first_node && maker.files;
     if (ok)
         memset(maker.files, 0xff, n_functions * sizeof *maker.files);
@@ -231,7 +232,7 @@ cpprof__graph_make(struct cpprof__graph *g,
         g->first_node[i] = g->location_nodes.n;
         ok = add_location(&maker, &g->p->locations.at[i]);
     }
-    free(maker.files);
+    cpprof__free(maker.files);
     return ok ? cpprof__graph_index(g, error) : cpprof__fail_nomem(error);
 }
 
@@ -240,17 +241,17 @@ cpprof__graph_free(struct cpprof__graph *g)
 {
     CPPROF__ARRAY_FREE(&g->nodes);
     cpprof__index_free(&g->index);
-    free(g->first_node);
-    free(g->only_node);
-    free(g->several_sums);
-    free(g->shared);
+    cpprof__free(g->first_node);
+    cpprof__free(g->only_node);
+    cpprof__free(g->several_sums);
+    cpprof__free(g->shared);
     CPPROF__ARRAY_FREE(&g->several);
     CPPROF__ARRAY_FREE(&g->location_nodes);
     CPPROF__ARRAY_FREE(&g->edges);
     if (g->view) {
-        free(g->view->samples.at);
-        free(g->view->frames.at);
-        free(g->view);
+        cpprof__free(g->view->samples.at);
+        cpprof__free(g->view->frames.at);
+        cpprof__free(g->view);
     }
 }
 
@@ -402,10 +403,10 @@ bool
 cpprof__lists_make(struct cpprof__lists *lists, const void *records, size_t n,
                    size_t n_bytes, size_t offset, size_t n_keys)
 {
-    size_t *first = lists->first = calloc(n_keys + 2, sizeof *first), i;
+    size_t *first = lists->first = cpprof__calloc(n_keys + 2, sizeof *first), i;
     uint32_t key;
 
-    lists->list = malloc((n + 1) * sizeof *lists->list);
+    lists->list = cpprof__malloc((n + 1) * sizeof *lists->list);
     if (!first || !lists->list)
         return false;
     for (i = 0; i < n; i++) {
@@ -424,6 +425,6 @@ cpprof__lists_make(struct cpprof__lists *lists, const void *records, size_t n,
 void
 cpprof__lists_free(struct cpprof__lists *lists)
 {
-    free(lists->first);
-    free(lists->list);
+    cpprof__free(lists->first);
+    cpprof__free(lists->list);
 }

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "base/writer.h"
+#include "own/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ compute_total(struct cpprof__report *r)
 {
     const struct pprof_profile *p = r->p;
     struct sum all = {0, 0}, base = {0, 0};
-    uint8_t *in_base = calloc(p->labels.sets.n, 1);
+    uint8_t *in_base = cpprof__calloc(p->labels.sets.n, 1);
     size_t i;
 
     if (!in_base)
@@ -70,7 +71,7 @@ compute_total(struct cpprof__report *r)
         if (in_base[p->samples.at[i].labels])
             add_to(&base, r, cpprof__values(p, i));
     }
-    free(in_base);
+    cpprof__free(in_base);
     if ((int64_t)base.total > 0)
         all = base;
     r->total = cpprof__mean((int64_t)all.total, (int64_t)all.divisor);
@@ -240,7 +241,7 @@ prepare(struct cpprof__report *r)
     unit = r->p->sample_types.at[r->value].unit;
     r->output_unit = r->options->unit ? r->options->unit : "minimum";
     /* The graph may add strings and move them all; so this one is copied. */
-    r->sample_unit = strdup(cpprof__strings_text(&r->p->strings, unit));
+    r->sample_unit = cpprof__strdup(cpprof__strings_text(&r->p->strings, unit));
     return r->sample_unit ? CPPROF_OK : cpprof__fail_nomem(r->error);
 }
 
@@ -369,7 +370,7 @@ cpprof__report_make(struct pprof_profile *profile,
     cpprof__buffer_free(&r.out);
     cpprof__buffer_free(&r.sink.buffer);
     cpprof__label_units_free(&r.label_units);
-    free((char *)r.sample_unit);
+    cpprof__free((char *)r.sample_unit);
     pprof_free(r.made);
     return status;
 }

@@ -7,6 +7,7 @@
  * Information in Separate Files".
  */
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/model/check.h"
 #include "profile/model/path.h"
 #include "symbolize/image.h"
@@ -127,7 +128,7 @@ static bool
 try_name(struct search *s, const char *folder)
 {
     size_t n_dir = (size_t)(s->base - s->file);
-    char *dir = strndup(s->file, n_dir);
+    char *dir = cpprof__strndup(s->file, n_dir);
     struct cpprof__buffer debug = {0};
     bool found = false;
 
@@ -141,7 +142,7 @@ try_name(struct search *s, const char *folder)
                 TRY(s, folder, dir, ".debug", name) ||
                 TRY(s, folder, "usr/lib/debug", dir, name);
     }
-    free(dir);
+    cpprof__free(dir);
     cpprof__buffer_free(&debug);
     return found;
 }
@@ -161,7 +162,7 @@ find_binary(struct pprof_profile *p, size_t mapping, struct search *s,
             const char *folders)
 {
     const struct pprof_mapping *m = &p->mappings.at[mapping];
-    char *list = strdup(folders), *rest = list, *folder;
+    char *list = cpprof__strdup(folders), *rest = list, *folder;
     const char *slash;
     bool found = false;
     uint32_t file;
@@ -173,7 +174,7 @@ find_binary(struct pprof_profile *p, size_t mapping, struct search *s,
     s->base = slash ? slash + 1 : s->file;
     while (list && !found && (folder = strsep(&rest, ":")))
         found = try_folder(s, *folder ? folder : ".");
-    free(list);
+    cpprof__free(list);
     if (!list || s->failed)
         return false;
     if (!found)
@@ -193,7 +194,7 @@ default_folders(void)
     struct cpprof__buffer text = {0};
 
     if (set && *set)
-        return strdup(set);
+        return cpprof__strdup(set);
     cpprof__buffer_printf(&text, "%s%spprof/binaries", home ? home : "",
                           home && *home ? "/" : "");
     return (char *)text.data;
@@ -207,7 +208,7 @@ pprof_find_binaries(struct pprof_profile *p, const char *folders,
     CPPROF__NEED(error, p);
 
     enum cpprof_status status = cpprof__symbolize_check(options, error);
-    char *list = folders ? strdup(folders) : default_folders();
+    char *list = folders ? cpprof__strdup(folders) : default_folders();
     struct search search = {.options = options};
     size_t i;
 
@@ -216,7 +217,7 @@ pprof_find_binaries(struct pprof_profile *p, const char *folders,
             status = cpprof__fail_nomem(error);
     if (status == CPPROF_OK && !list)
         status = cpprof__fail_nomem(error);
-    free(list);
+    cpprof__free(list);
     cpprof__buffer_free(&search.path);
     cpprof__debug_check(p);
     return status;

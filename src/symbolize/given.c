@@ -7,6 +7,7 @@
 #include "symbolize/given.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/model/path.h"
 #include "symbolize/image.h"
 
@@ -113,7 +114,7 @@ cpprof__given_read(const struct pprof_profile *p,
     *given = NULL;
     if (!options || !options->n_binaries)
         return CPPROF_OK;
-    all = calloc(options->n_binaries, sizeof *all);
+    all = cpprof__calloc(options->n_binaries, sizeof *all);
     if (!all)
         return cpprof__fail_nomem(error);
     for (i = 0; i < options->n_binaries && status == CPPROF_OK; i++)
@@ -121,6 +122,6 @@ cpprof__given_read(const struct pprof_profile *p,
     if (status == CPPROF_OK)
         *given = all;
     else
-        free(all);
+        cpprof__free(all);
     return status;
 }

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "object/elf_header.h"
+#include "own/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +72,7 @@ read_loads(struct cpprof__image *image, struct file *file, const uint8_t *head,
         return CPPROF_OK;
     if (n > LOADS_MAX || FIELD(file, head, Ehdr, e_phentsize) != n_bytes)
         return fail_malformed(file, error);
-    image->loads = calloc(n, sizeof *image->loads);
+    image->loads = cpprof__calloc(n, sizeof *image->loads);
     if (!image->loads)
         return cpprof__fail_nomem(error);
     for (; n > 0; n--, at += n_bytes) {
@@ -155,7 +156,7 @@ cpprof__image_open(struct cpprof__image *image, const char *path,
 void
 cpprof__image_close(struct cpprof__image *image)
 {
-    free(image->loads);
+    cpprof__free(image->loads);
     memset(image, 0, sizeof *image);
 }
 

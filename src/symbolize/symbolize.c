@@ -11,6 +11,7 @@
  * Source: internal/symbolizer/symbolizer.go doLocalSymbolize, newMapping.
  */
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/model/check.h"
 #include "profile/model/make.h"
 #include "profile/model/path.h"
@@ -376,10 +377,10 @@ close_all(struct work *w)
 
     for (i = 0; w->sources && i < w->p->mappings.n; i++)
         cpprof__image_close(&w->sources[i].image);
-    free(w->sources);
+    cpprof__free(w->sources);
     cpprof__lookup_free(&w->lookup);
     cpprof__maker_free(&w->maker);
-    free(w->given);
+    cpprof__free(w->given);
 }
 
 /* The lookup wants debug files alone. */
@@ -421,7 +422,7 @@ begin(struct work *w)
     w->maker.p = p;
     if (p->mappings.n == 0)
         return true;
-    w->sources = calloc(p->mappings.n, sizeof *w->sources);
+    w->sources = cpprof__calloc(p->mappings.n, sizeof *w->sources);
     for (i = 0; w->sources && i < p->locations.n; i++)
         if (p->locations.at[i].mapping != PPROF_NONE)
             w->sources[p->locations.at[i].mapping].is_used = true;
@@ -440,14 +441,14 @@ pprof_symbolize(struct pprof_profile *p,
 
     if (status != CPPROF_OK)
         return status;
-    w = calloc(1, sizeof *w);
+    w = cpprof__calloc(1, sizeof *w);
     if (!w)
         return cpprof__fail_nomem(error);
     w->p = p;
     take_options(w, options);
     status = cpprof__given_read(p, options, &w->given, error);
     if (status != CPPROF_OK) {
-        free(w);
+        cpprof__free(w);
         return status;
     }
     if (begin(w)) {
@@ -461,7 +462,7 @@ pprof_symbolize(struct pprof_profile *p,
     status =
         w->maker.failed ? cpprof__fail_nomem(error) : check_given(w, error);
     close_all(w);
-    free(w);
+    cpprof__free(w);
     cpprof__debug_check(p);
     return status;
 }

@@ -9,6 +9,7 @@
  * instead of being freed: that native thread may still compare pointers with
  * it. Such memory is only ever used again for another thread.
  */
+#include "own/memory.h"
 #include "vm/load/process.h"
 #include "vm/state/vm.h"
 
@@ -67,7 +68,7 @@ cpprof_vm_new(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
     if (status != CPPROF_OK)
         return status;
     n = strlen(all.name) + sizeof "[]";
-    made = calloc(1, sizeof *made + n);
+    made = cpprof__calloc(1, sizeof *made + n);
     if (!made)
         return cpprof__fail_nomem(error);
     made->ops = all;
@@ -119,7 +120,7 @@ cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
 
     made = take_kept();
     if (!made)
-        made = calloc(1, sizeof *made);
+        made = cpprof__calloc(1, sizeof *made);
     if (!made)
         return cpprof__fail_nomem(error);
     made->vm = vm;
@@ -220,7 +221,7 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *public)
     }
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
     if (!is_kept)
-        free(t);
+        cpprof__free(t);
 }
 
 uint64_t

@@ -172,6 +172,7 @@ class Bench:
                                 "-DPLUGIN", "-shared", "-fPIC")
         self.malloc = self.make("faults_malloc.so", "faults_malloc.c",
                                 "-shared", "-fPIC", "-fno-builtin")
+        self.own = self.find_own()
         self.port = self.serve()
 
     def make(self, name, source, *flags):
@@ -182,6 +183,16 @@ class Bench:
              os.path.join(HERE, source), *flags, "-o", mine], check=True)
         os.replace(mine, result)
         return result
+
+    def find_own(self):
+        """Where libcpprof asks for memory of its own."""
+        names = ["cpprof__" + name for name in
+                 ("malloc", "calloc", "realloc", "free", "strdup", "strndup")]
+        self.names.find("libcpprof.so+0")
+        own = "".join("%s=%x " % (name, address) for address, name in
+                      self.names.tables["libcpprof.so"] if name in names)
+        assert own.count("=") == len(names), own
+        return own
 
     @staticmethod
     def serve():
@@ -232,6 +243,7 @@ class Bench:
         env = {name: value for name, value in os.environ.items()
                if not name.startswith(("CPPROF", "LD_", "MALLOC_"))}
         env["HOST_PLUGIN"] = self.plugin
+        env["FAULTS_OWN"] = self.own
         return env
 
     def command(self, mode, folder, log, faults):

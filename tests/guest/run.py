@@ -15,8 +15,8 @@ of the contract that it stands for is its first comment; words in that comment:
     needs: root   it is skipped for others
     plugin        its file is also built with -DPLUGIN, as $HOST_PLUGIN
     links: X      it is linked with -lX
-    sanitizer: X  it is built with -fsanitize=X, which brings its own malloc:
-                  no heap profile is asked for where that is refused
+    malloc: own   it has one: no heap profile is asked for where that is refused
+    sanitizer: X  it is built with -fsanitize=X, which brings its own malloc
     sanitizer: X, static
                   so, too, and the sanitizer is part of the program where it is
                   not linked with us
@@ -117,6 +117,7 @@ class Host:
         if self.sanitizer:
             words.append("-fsanitize=" + self.sanitizer[1])
             parts.append(words[-1])
+        self.has_malloc = self.sanitizer or "malloc: own" in self.head
         self.loaded_first = None
         if self.sanitizer and self.sanitizer[1] == "address":
             self.loaded_first = os.path.realpath(subprocess.run(
@@ -149,7 +150,7 @@ class Host:
 def run(host, build, mode):
     """(exit status, output) of a host in a mode; None: alone."""
     how, words, busy = MODES[mode] if mode else ALONE
-    if host.sanitizer and how in ("record", "attach"):
+    if host.has_malloc and how in ("record", "attach"):
         words = re.sub(r"heap(=\w+)?,", "", words)
     folder = tempfile.mkdtemp(prefix="host.")
     os.chmod(folder, 0o777)

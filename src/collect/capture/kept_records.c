@@ -11,6 +11,8 @@
 #include "collect/capture/kept_records.h"
 
 #include "collect/signal/tables/label_numbers.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +65,8 @@ make_room(struct cpprof__kept *kept, size_t n, size_t n_values)
 {
     memset(kept, 0, sizeof *kept);
     kept->n_values = (unsigned)n_values;
-    kept->records = calloc(n + 1, (n_values + 1) * sizeof *kept->records);
+    kept->records =
+        cpprof__calloc(n + 1, (n_values + 1) * sizeof *kept->records);
     return kept->records != NULL;
 }
 
@@ -120,7 +123,7 @@ finish(struct cpprof__kept *kept)
     size_t i, n = 0, n_bytes = (kept->n_values + 1) * sizeof *kept->records;
     uint64_t *shorter;
 
-    qsort(kept->records, kept->n, n_bytes, by_key);
+    cpprof__sort(kept->records, kept->n, n_bytes, by_key);
     for (i = 0; i < kept->n; i++) {
         uint64_t *record = record_at(kept, i);
 
@@ -131,7 +134,7 @@ finish(struct cpprof__kept *kept)
     }
     kept->n = n;
     hold(kept);
-    shorter = realloc(kept->records, (n + 1) * n_bytes);
+    shorter = cpprof__realloc(kept->records, (n + 1) * n_bytes);
     if (shorter)
         kept->records = shorter;
 }
@@ -178,7 +181,7 @@ void
 cpprof__kept_free(struct cpprof__kept *kept)
 {
     drop(kept);
-    free(kept->records);
+    cpprof__free(kept->records);
     memset(kept, 0, sizeof *kept);
 }
 
@@ -209,7 +212,7 @@ cpprof__kept_difference(const struct cpprof__kept *now,
                         const struct cpprof__kept *base, size_t *n)
 {
     struct cpprof__stack_record *records =
-        calloc(now->n + base->n + 1, sizeof *records);
+        cpprof__calloc(now->n + base->n + 1, sizeof *records);
     size_t i = 0, j = 0;
 
     *n = 0;

@@ -19,6 +19,7 @@
 #include "collect/registry/registry.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +114,7 @@ take_records(const struct cpprof_snapshot *s, struct moment *m,
     if (status == CPPROF_OK &&
         !cpprof__kept_records(&m->now, records, n, form_of(s).n_types))
         status = cpprof__fail_nomem(error);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 
@@ -131,7 +132,7 @@ static void
 free_moment(struct moment *m)
 {
     cpprof__kept_free(&m->now);
-    free(m->heap.records);
+    cpprof__free(m->heap.records);
 }
 
 /* ---- options ---------------------------------------------------------- */
@@ -192,7 +193,7 @@ cpprof_snapshot_new(struct cpprof_profile *profile,
     status = check_options(given, &m.options, error);
     if (status != CPPROF_OK)
         return status;
-    made = calloc(1, sizeof *made);
+    made = cpprof__calloc(1, sizeof *made);
     if (!made)
         return cpprof__fail_nomem(error);
     made->profile = profile;
@@ -210,7 +211,7 @@ cpprof_snapshot_new(struct cpprof_profile *profile,
         made = NULL;
     }
     free_moment(&m);
-    free(made);
+    cpprof__free(made);
     return status;
 }
 
@@ -221,7 +222,7 @@ cpprof_snapshot_free(struct cpprof_snapshot *snapshot)
 
     if (snapshot)
         cpprof__kept_free(&snapshot->base);
-    free(snapshot);
+    cpprof__free(snapshot);
 }
 
 /* ---- writing ---------------------------------------------------------- */
@@ -274,7 +275,7 @@ write_records(const struct cpprof_snapshot *s, const struct moment *m,
     form.duration_ns = duration_ns(s, m);
     status =
         cpprof__records_write(&form, records, n, &m->options, writer, error);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 

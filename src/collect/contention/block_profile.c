@@ -17,6 +17,7 @@
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/store/tables.h"
+#include "own/memory.h"
 #include <cpprof/profiles.h>
 
 #include <inttypes.h>
@@ -132,7 +133,8 @@ cpprof__block_records(const struct cpprof__waits *waits,
                       struct cpprof_error *error)
 {
     uint32_t n_buckets = cpprof__waits_n_buckets(waits);
-    struct cpprof__stack_record *made = calloc(n_buckets + 1ul, sizeof *made);
+    struct cpprof__stack_record *made =
+        cpprof__calloc(n_buckets + 1ul, sizeof *made);
 
     if (!made)
         return cpprof__fail_nomem(error);
@@ -177,7 +179,7 @@ add_waiting(bool labels, struct cpprof__stack_record **records, size_t *n,
     status = cpprof__dump_take_all(&wanted, &dump, error);
     if (status != CPPROF_OK)
         return status;
-    more = realloc(*records, (*n + dump.n + 1) * sizeof *more);
+    more = cpprof__realloc(*records, (*n + dump.n + 1) * sizeof *more);
     if (more) {
         *records = more;
         *n += waiting_records(&dump, labels, more + *n);
@@ -266,7 +268,7 @@ count(const struct cpprof__builtin *self)
 
     if (merged_records(self, &records, &n, NULL) != CPPROF_OK)
         n = 0;
-    free(records);
+    cpprof__free(records);
     return n;
 }
 
@@ -282,7 +284,7 @@ add_all_records(const struct cpprof__builtin *self,
     for (i = 0; i < n; i++)
         cpprof__records_add_stack(all_records, records[i].values,
                                   records[i].stack);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 

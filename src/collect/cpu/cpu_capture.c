@@ -18,6 +18,7 @@
 #include "collect/cpu/session_internal.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/threads/threads.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -33,7 +34,7 @@ last_segment(struct cpprof__cpu_capture *c)
 static void
 free_segment(struct cpprof__cpu_segment *segment)
 {
-    free(segment->base.counts);
+    cpprof__free(segment->base.counts);
     cpprof__shared_store_release(segment->shared);
     *segment = (struct cpprof__cpu_segment){0};
 }

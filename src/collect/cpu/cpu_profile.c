@@ -13,6 +13,7 @@
 #include "collect/encode/names.h"
 #include "collect/labels/labels.h"
 #include "collect/signal/sample/ring.h"
+#include "own/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -161,7 +162,7 @@ add_samples(struct cpprof__cpu_profile *profile,
             labels.n);
     }
     cpprof__label_list_free(&labels);
-    free(numbers);
+    cpprof__free(numbers);
 }
 
 void

@@ -17,6 +17,7 @@
 
 #include "arch/atomic.h"
 #include "collect/labels/labels.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -219,5 +220,5 @@ cpprof__drain_free(struct cpprof__drain *drain)
 {
     cpprof__index_free(&drain->labels);
     cpprof__buffer_free(&drain->encoded);
-    free(drain->names);
+    cpprof__free(drain->names);
 }

@@ -7,6 +7,7 @@
 #include "collect/cpu/session.h"
 
 #include "collect/cpu/session_internal.h"
+#include "own/memory.h"
 
 #include "arch/atomic.h"
 #include "base/status.h"
@@ -136,13 +137,13 @@ free_session(struct cpprof__session *s, bool keep_files)
         cpprof__shared_store_release(s->shared);
     }
     cpprof__spool_free(&s->spool, keep_files);
-    free(s);
+    cpprof__free(s);
 }
 
 static enum cpprof_status
 start(struct cpprof_capture *c, struct cpprof_error *error)
 {
-    struct cpprof__session *s = calloc(1, sizeof *s);
+    struct cpprof__session *s = cpprof__calloc(1, sizeof *s);
     enum cpprof_status status;
 
     if (!s)
@@ -253,7 +254,7 @@ static void
 free_capture(struct cpprof_capture *c)
 {
     cpprof__cpu_capture_let_go(cpu(c));
-    free(c);
+    cpprof__free(c);
 }
 
 static const struct cpprof__sampler_ops ops = {

@@ -6,6 +6,7 @@
  * what is left to be done (session.h).
  */
 #include "collect/cpu/session_internal.h"
+#include "own/memory.h"
 
 #include "arch/atomic.h"
 #include "collect/runtime/loader.h"
@@ -107,7 +108,7 @@ cpprof__session_drain_begin(struct cpprof__session *s)
     s->drain.store = &s->spool.store;
     s->drain.live = true;
     if (s->names_threads) /* else, or without memory, there are no names */
-        s->drain.names = calloc(1, sizeof *s->drain.names);
+        s->drain.names = cpprof__calloc(1, sizeof *s->drain.names);
     s->drain.next_store = next_store;
     s->drain.ctx = s;
     cpprof__mappings_init(&s->drain.mappings, &s->spool.store, true);

@@ -10,6 +10,7 @@
  */
 #include "collect/dump/dump.h"
 #include "arch/clock.h"
+#include "own/memory.h"
 
 #include "arch/atomic.h"
 #include "base/status.h"
@@ -427,11 +428,11 @@ list(struct cpprof__dump *dump, struct cpprof_error *error)
     tids = cpprof__live_threads(dump->creations, dump->n_creations, &n);
     if (tids && n > CPPROF__MAX_THREADS)
         n = CPPROF__MAX_THREADS;
-    dump->threads = tids ? calloc(n, sizeof *dump->threads) : NULL;
+    dump->threads = tids ? cpprof__calloc(n, sizeof *dump->threads) : NULL;
     for (i = 0; dump->threads && i < n; i++)
         dump->threads[i].tid = tids[i];
     dump->n = n;
-    free(tids);
+    cpprof__free(tids);
     if (!dump->creations || !dump->threads ||
         !cpprof__dump_make_slots(CPPROF__DUMP_ALL, (uint32_t)n))
         return cpprof__fail_nomem(error);
@@ -478,7 +479,7 @@ cpprof__dump_take_all(const struct cpprof__dump_wanted *wanted,
 void
 cpprof__dump_free(struct cpprof__dump *dump)
 {
-    free(dump->threads);
-    free(dump->creations);
+    cpprof__free(dump->threads);
+    cpprof__free(dump->creations);
     memset(dump, 0, sizeof *dump);
 }

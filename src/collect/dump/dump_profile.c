@@ -4,6 +4,7 @@
  * or as text with debug=1. The readable dump with debug=2 is dump_text.c's.
  */
 #include "collect/dump/dump.h"
+#include "own/memory.h"
 
 #include "base/status.h"
 #include "base/writer.h"
@@ -28,7 +29,8 @@ static const struct cpprof__records_form form = {
 static struct cpprof__stack_record *
 records_of(const struct cpprof__dump *dump)
 {
-    struct cpprof__stack_record *records = calloc(dump->n + 1, sizeof *records);
+    struct cpprof__stack_record *records =
+        cpprof__calloc(dump->n + 1, sizeof *records);
     size_t i;
 
     for (i = 0; records && i < dump->n; i++)
@@ -53,7 +55,7 @@ write_records(const struct cpprof__dump *dump, struct cpprof_writer writer,
     }
     status =
         cpprof__records_write(&form, records, dump->n, options, writer, error);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 
@@ -110,7 +112,7 @@ count(const struct cpprof__builtin *self)
 {
     size_t n = 0;
 
-    free(cpprof__tasks(NULL, 0, &n));
+    cpprof__free(cpprof__tasks(NULL, 0, &n));
     return n;
 }
 

@@ -10,6 +10,7 @@
  * duration, strings. Readers accept any order.
  */
 #include "collect/encode/builder_internal.h"
+#include "own/memory.h"
 
 #include "arch/atomic.h"
 #include "base/gzip.h"
@@ -118,13 +119,13 @@ free_builder(struct cpprof__builder *b)
     for (i = 0; i < sizeof tables / sizeof *tables; i++)
         cpprof__table_free(tables[i]);
     cpprof__arena_free(&b->arena);
-    free(b->recent_locations.slots);
-    free(b->recent_functions.slots);
+    cpprof__free(b->recent_locations.slots);
+    cpprof__free(b->recent_functions.slots);
     cpprof__buffer_free(&b->out);
     cpprof__buffer_free(&b->packed);
     cpprof__buffer_free(&b->comments);
     cpprof__buffer_free(&b->location_ids);
-    free(b);
+    cpprof__free(b);
 }
 
 enum cpprof_status
@@ -144,7 +145,7 @@ cpprof__builder_make(const struct cpprof__profile_head *head,
                             "a profile needs a time and 1 to %d sample types",
                             CPPROF__SAMPLE_TYPES_MAX);
     }
-    b = calloc(1, sizeof *b);
+    b = cpprof__calloc(1, sizeof *b);
     if (!b) {
         cpprof__writer_refuse(&writer);
         return cpprof__fail_nomem(error);
@@ -174,7 +175,7 @@ cpprof__builder_add_store(struct cpprof__builder *b,
 
     if (n_mappings > CPPROF__STORE_MAPPINGS)
         n_mappings = CPPROF__STORE_MAPPINGS;
-    numbers = calloc(n_mappings + 1, sizeof *numbers);
+    numbers = cpprof__calloc(n_mappings + 1, sizeof *numbers);
     *n = numbers ? n_mappings : 0;
     if (!numbers)
         cpprof__builder_fail_nomem(b);

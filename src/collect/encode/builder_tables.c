@@ -5,6 +5,7 @@
  * functions and locations, puts its message into the stream.
  */
 #include "collect/encode/builder_internal.h"
+#include "own/memory.h"
 
 #include "base/proto.h"
 
@@ -114,10 +115,10 @@ make_room(struct cpprof__builder_recent *recent, size_t slot_bytes, uint64_t n)
 
     if (4 * n <= recent->n)
         return true;
-    slots = calloc(more, slot_bytes);
+    slots = cpprof__calloc(more, slot_bytes);
     if (!slots)
         return recent->n > 0;
-    free(recent->slots);
+    cpprof__free(recent->slots);
     recent->slots = slots;
     recent->n = more;
     return true;
@@ -560,7 +561,7 @@ put_script(struct cpprof__builder *b, uint64_t id, uint64_t pc)
 static void
 clear_recent(struct cpprof__builder_recent *recent)
 {
-    free(recent->slots);
+    cpprof__free(recent->slots);
     memset(recent, 0, sizeof *recent);
 }
 

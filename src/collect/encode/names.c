@@ -16,6 +16,7 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "collect/store/tables.h"
+#include "own/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -329,7 +330,7 @@ give_cache(void)
 static struct cpprof__symbolizer *
 make(const struct cpprof__symbolizer_options *options)
 {
-    struct session *s = calloc(1, sizeof *s);
+    struct session *s = cpprof__calloc(1, sizeof *s);
 
     if (!s)
         return NULL;
@@ -556,7 +557,7 @@ free_session(struct cpprof__symbolizer *symbolizer)
         come_back();
     cpprof__buffer_free(&s->mappings);
     cpprof__arena_free(&s->arena);
-    free(s);
+    cpprof__free(s);
 }
 
 static const struct cpprof__symbolizer_ops ops = {

@@ -6,6 +6,7 @@
  * they are the same from there to the root.
  */
 #include "collect/encode/records_profile.h"
+#include "own/sort.h"
 
 #include "collect/store/tables.h"
 
@@ -125,7 +126,7 @@ cpprof__records_merge(const struct cpprof__records_form *form,
 {
     size_t i, kept = 0;
 
-    qsort(records, n, sizeof *records, by_key);
+    cpprof__sort(records, n, sizeof *records, by_key);
     for (i = 0; i < n; i++) {
         if (kept && !by_key(&records[kept - 1], &records[i])) {
             records[kept - 1].values[0] += records[i].values[0];
@@ -134,6 +135,6 @@ cpprof__records_merge(const struct cpprof__records_form *form,
             records[kept++] = records[i];
         }
     }
-    qsort_r(records, kept, sizeof *records, by_value, (void *)form);
+    cpprof__sort_by(records, kept, sizeof *records, by_value, (void *)form);
     return kept;
 }

@@ -14,6 +14,7 @@
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/scripts.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -57,7 +58,7 @@ make_room(struct cpprof__label_list *labels, size_t n)
 
     if (n <= labels->room)
         return true;
-    bytes = realloc(labels->bytes, n);
+    bytes = cpprof__realloc(labels->bytes, n);
     if (!bytes)
         return false;
     labels->bytes = bytes;
@@ -133,7 +134,7 @@ cpprof__source_profile_make(const struct cpprof__source *source,
                             const struct cpprof_writer *writer,
                             struct cpprof_error *error)
 {
-    struct cpprof__source_profile *p = calloc(1, sizeof *p);
+    struct cpprof__source_profile *p = cpprof__calloc(1, sizeof *p);
 
     if (!p) {
         cpprof__writer_refuse(writer);
@@ -151,8 +152,8 @@ cpprof__source_profile_free(struct cpprof__source_profile *p)
     if (p->symbolizer)
         p->source.ops->free(p->symbolizer);
     cpprof__label_list_free(&p->labels);
-    free(p->numbers);
-    free(p);
+    cpprof__free(p->numbers);
+    cpprof__free(p);
 }
 
 enum cpprof_status

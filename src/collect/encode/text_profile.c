@@ -14,6 +14,7 @@
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "base/writer.h"
+#include "own/memory.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -47,7 +48,7 @@ cpprof__text_add_mappings(struct cpprof__text_profile *t,
 
     t->scripts = tables->scripts;
     n = n < CPPROF__STORE_MAPPINGS ? n : CPPROF__STORE_MAPPINGS;
-    t->mappings = calloc(n + 1, sizeof *t->mappings);
+    t->mappings = cpprof__calloc(n + 1, sizeof *t->mappings);
     if (!t->mappings) {
         cpprof__fail_nomem(&t->error);
         return;
@@ -353,7 +354,7 @@ cpprof__text_end(struct cpprof__text_profile *t, struct cpprof_error *error)
     status = t->error.status;
     if (status != CPPROF_OK && error)
         *error = t->error;
-    free(t->mappings);
+    cpprof__free(t->mappings);
     cpprof__buffer_free(&t->out);
     cpprof__buffer_free(&t->cells);
     cpprof__buffer_free(&t->lines);

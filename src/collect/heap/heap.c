@@ -8,6 +8,7 @@
  * counts it, so readers need no lock; heaps_lock guards adding.
  */
 #include "collect/signal/heap/heap.h"
+#include "own/memory.h"
 
 #include "arch/clock.h"
 #include "arch/place.h"
@@ -284,7 +285,7 @@ count(const struct cpprof__builtin *self)
             CPPROF_OK)
         return 0;
     n = records.n;
-    free(records.records);
+    cpprof__free(records.records);
     return n;
 }
 
@@ -334,7 +335,7 @@ all_records(const struct cpprof__builtin *self,
             cpprof__records_add_stack(all_records, values,
                                       records.records[i].stack);
     }
-    free(records.records);
+    cpprof__free(records.records);
     return CPPROF_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "collect/heap/heap_profile.h"
 
 #include "base/writer.h"
+#include "own/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -180,6 +181,6 @@ cpprof__heap_profile_write(const struct cpprof__source *source,
             cpprof__heap_write_proto(source, options, &records, writer, error);
     if (source->is_self)
         for_stacks(&records, cpprof__tree_drop);
-    free(records.records);
+    cpprof__free(records.records);
     return status;
 }

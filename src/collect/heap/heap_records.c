@@ -14,6 +14,8 @@
 #include "base/status.h"
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/heap/heap_tables.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +116,7 @@ join_records(struct cpprof__heap_records *records)
 
     if (!records->n)
         return;
-    qsort(all, records->n, sizeof *all, by_key);
+    cpprof__sort(all, records->n, sizeof *all, by_key);
     for (i = 1; i < records->n; i++) {
         if (by_key(&all[n], &all[i]) == 0)
             add_record(&all[n], &all[i]);
@@ -122,7 +124,7 @@ join_records(struct cpprof__heap_records *records)
             all[++n] = all[i];
     }
     records->n = n + 1;
-    qsort(all, records->n, sizeof *all, newest_first);
+    cpprof__sort(all, records->n, sizeof *all, newest_first);
 }
 
 static int64_t
@@ -215,15 +217,16 @@ cpprof__heap_records_take(const struct cpprof__heap *heap, uint16_t number,
     enum cpprof_status status = CPPROF_OK;
 
     memset(records, 0, sizeof *records);
-    r.live = calloc(r.n_buckets + 1ul, sizeof *r.live);
-    records->records = calloc(r.n_buckets + 1ul, sizeof *records->records);
+    r.live = cpprof__calloc(r.n_buckets + 1ul, sizeof *r.live);
+    records->records =
+        cpprof__calloc(r.n_buckets + 1ul, sizeof *records->records);
     if (r.live && records->records) {
         read_all(&r, records);
     } else {
-        free(records->records);
+        cpprof__free(records->records);
         records->records = NULL;
         status = cpprof__fail_nomem(error);
     }
-    free(r.live);
+    cpprof__free(r.live);
     return status;
 }

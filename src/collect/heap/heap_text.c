@@ -14,6 +14,8 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/tables/reserve.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -159,11 +161,12 @@ status_bytes(const char *status, const char *key)
     return at ? strtoull(at + strlen(key), NULL, 10) * 1024 : 0;
 }
 
-/* Tables of ours, and stacks of threads of ours. */
+/* Tables and memory of ours, and stacks of threads of ours. */
 static uint64_t
 without_ours(uint64_t data)
 {
     uint64_t ours = load_relaxed(&cpprof__reserved_bytes) +
+                    cpprof__memory_bytes() +
                     cpprof__own_threads() * CPPROF__OWN_STACK;
 
     return data > ours ? data - ours : 0;
@@ -306,7 +309,7 @@ static struct printed *
 sort_records(const struct cpprof__heap_records *records, bool is_scaled,
              size_t *n)
 {
-    struct printed *all = calloc(records->n + 1, sizeof *all);
+    struct printed *all = cpprof__calloc(records->n + 1, sizeof *all);
     size_t i;
 
     if (!all)
@@ -329,7 +332,7 @@ sort_records(const struct cpprof__heap_records *records, bool is_scaled,
                 ? records->lost_bytes
                 : unscale(records->n_lost, records->lost_bytes, records->rate);
     }
-    qsort(all, *n, sizeof *all, by_inuse);
+    cpprof__sort(all, *n, sizeof *all, by_inuse);
     return all;
 }
 
@@ -405,7 +408,7 @@ cpprof__heap_write_text(const struct cpprof__source *source,
         put_record(w, &all[i], names);
     if (all)
         put_stats(&w->text, &stats);
-    free(all);
+    cpprof__free(all);
     status = cpprof__text_end(&w->text, error);
     cpprof__source_profile_free(w);
     return status;

@@ -12,6 +12,8 @@
  * count and, once it was freed, its link in the limbo list.
  */
 #include "collect/labels/labels.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include "arch/atomic.h"
 #include "base/hash.h"
@@ -106,7 +108,7 @@ make(const struct pick *picks, size_t n)
     if (encoded.n > CPPROF__LABELS_BYTES_MAX)
         begin = put_stand_in(&encoded);
     if (!encoded.failed)
-        set = calloc(1, head + encoded.n + 1);
+        set = cpprof__calloc(1, head + encoded.n + 1);
     if (set) {
         char *bytes = (char *)set + head;
 
@@ -136,17 +138,17 @@ merge(const struct cpprof_labels *parent, const struct cpprof_label *labels,
     if (n > SIZE_MAX / sizeof *labels / 2 - n_parent)
         return NULL;
     if (n_parent + n > FEW)
-        picks = malloc((n_parent + n) * sizeof *picks);
+        picks = cpprof__malloc((n_parent + n) * sizeof *picks);
     if (!picks)
         return NULL;
     for (i = 0; i < n_parent + n; i++)
         picks[i] = (struct pick){
             i < n_parent ? &parent->labels[i] : &labels[i - n_parent], i};
     if (n)
-        qsort(picks, n_parent + n, sizeof *picks, by_key);
+        cpprof__sort(picks, n_parent + n, sizeof *picks, by_key);
     set = make(picks, keep_last(picks, n_parent + n));
     if (picks != few)
-        free(picks);
+        cpprof__free(picks);
     return set;
 }
 
@@ -207,7 +209,7 @@ cpprof_labels_new(const char *key, ...)
     if (n == SIZE_MAX)
         return NULL;
     if (n > FEW) {
-        labels = calloc(n, sizeof *labels);
+        labels = cpprof__calloc(n, sizeof *labels);
         va_start(args, key);
         if (labels)
             read_arguments(key, args, labels, n);
@@ -216,7 +218,7 @@ cpprof_labels_new(const char *key, ...)
     if (labels)
         set = merge(NULL, labels, n);
     if (labels != few)
-        free(labels);
+        cpprof__free(labels);
     return set;
 }
 

@@ -12,6 +12,7 @@
  * n_readers, which is also read without it.
  */
 #include "collect/labels/labels.h"
+#include "own/memory.h"
 
 #include "collect/runtime/own_lock.h"
 
@@ -57,7 +58,7 @@ free_all(struct cpprof_labels *set)
     while (set) {
         struct cpprof_labels *next = set->next;
 
-        free(set);
+        cpprof__free(set);
         set = next;
     }
 }
@@ -87,7 +88,7 @@ cpprof__labels_release(struct cpprof_labels *set)
         cpprof__own_lock_give(&lock);
         free_all(set);
     } else {
-        free(set);
+        cpprof__free(set);
     }
 }
 

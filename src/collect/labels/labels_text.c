@@ -6,6 +6,7 @@
  * Source: Go strconv.Quote, strconv.IsPrint; runtime/pprof labelMap.String.
  */
 #include "collect/labels/labels.h"
+#include "own/memory.h"
 
 #include "base/reader.h"
 #include "base/text.h"
@@ -61,7 +62,8 @@ cpprof__label_list_add(struct cpprof__label_list *list,
 {
     if (list->n == list->max) {
         size_t max = list->max ? list->max * 2 : 16;
-        struct cpprof__builder_label *at = realloc(list->at, max * sizeof *at);
+        struct cpprof__builder_label *at =
+            cpprof__realloc(list->at, max * sizeof *at);
 
         if (!at) {
             list->failed = true;
@@ -76,8 +78,8 @@ cpprof__label_list_add(struct cpprof__label_list *list,
 void
 cpprof__label_list_free(struct cpprof__label_list *list)
 {
-    free(list->at);
-    free(list->bytes);
+    cpprof__free(list->at);
+    cpprof__free(list->bytes);
     memset(list, 0, sizeof *list);
 }
 

@@ -18,9 +18,10 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
 #include "collect/threads/tasks.h"
+#include "own/folder.h"
+#include "own/memory.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -81,36 +82,32 @@ add_epoll_words(struct cpprof__leak_shared *shared, int32_t tid, size_t *n)
 {
     static const char epoll[] = "anon_inode:[eventpoll]";
     struct cpprof__buffer text = {0};
-    struct dirent *entry;
+    struct cpprof__folder fds;
     char path[340], to[64];
-    bool done;
-    DIR *dir;
+    const char *name;
+    bool done = true;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/fd", (int)tid);
-    dir = opendir(path);
-    done = dir != NULL;
-    errno = 0;
-    while (done && (entry = readdir(dir))) {
+    if (!cpprof__folder_open(&fds, path))
+        return false;
+    while (done && (name = cpprof__folder_next(&fds))) {
         ssize_t length;
 
-        *n += *entry->d_name != '.';
-        snprintf(path, sizeof path, "/proc/self/task/%d/fd/%s", (int)tid,
-                 entry->d_name);
+        *n += *name != '.';
+        snprintf(path, sizeof path, "/proc/self/task/%d/fd/%s", (int)tid, name);
         length = readlink(path, to, sizeof to);
         if (length == sizeof epoll - 1 &&
             !memcmp(to, epoll, sizeof epoll - 1)) {
             snprintf(path, sizeof path, "/proc/self/task/%d/fdinfo/%s",
-                     (int)tid, entry->d_name);
+                     (int)tid, name);
             text.n = 0;
             done = cpprof__proc_read(path, &text)
                        ? add_words(shared, (const char *)text.data)
                        : errno == ENOENT; /* it was closed */
         }
-        errno = 0;
     }
-    done &= !errno;
-    if (dir)
-        closedir(dir);
+    done = done && !errno;
+    cpprof__folder_close(&fds);
     cpprof__buffer_free(&text);
     return done;
 }
@@ -130,7 +127,7 @@ add_kernel_words(struct cpprof__leak_shared *shared)
     /* A thread that ends meanwhile is none. */
     for (i = 0; done && !n_fds && i < n_threads; i++)
         done = add_epoll_words(shared, tids[i], &n_fds) || !n_fds;
-    free(tids);
+    cpprof__free(tids);
     if (done && cpprof__proc_read("/proc/self/timers", &text))
         done = add_words(shared, (const char *)text.data);
     cpprof__buffer_free(&text);
@@ -294,7 +291,7 @@ keep_lost(struct search *s)
     struct cpprof__leaks *leaks = s->leaks;
     uint32_t i;
 
-    leaks->lost = malloc((shared->n_lost + 1) * sizeof *leaks->lost);
+    leaks->lost = cpprof__malloc((shared->n_lost + 1) * sizeof *leaks->lost);
     if (!leaks->lost)
         return cpprof__fail_nomem(s->error);
     for (i = 1; i < CPPROF__HEAP_LIVE && leaks->n_lost < shared->n_lost; i++)
@@ -455,7 +452,7 @@ cpprof__leaks_find(struct cpprof__leaks *leaks, struct cpprof_error *error)
 void
 cpprof__leaks_free(struct cpprof__leaks *leaks)
 {
-    free(leaks->lost);
+    cpprof__free(leaks->lost);
     leaks->lost = NULL;
     leaks->n_lost = 0;
 }

@@ -12,6 +12,8 @@
 #include "collect/heap/heap_profile.h"
 #include "collect/leak/leak.h"
 #include "collect/registry/registry.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -87,7 +89,7 @@ join(struct records *r)
 {
     size_t i, n = 0;
 
-    qsort(r->records, r->n, sizeof *r->records, by_stack);
+    cpprof__sort(r->records, r->n, sizeof *r->records, by_stack);
     for (i = 0; i < r->n; i++) {
         struct record *last = n ? &r->records[n - 1] : NULL;
 
@@ -101,7 +103,7 @@ join(struct records *r)
             last->oldest_s = r->records[i].oldest_s;
     }
     r->n = n;
-    qsort(r->records, n, sizeof *r->records, by_bytes);
+    cpprof__sort(r->records, n, sizeof *r->records, by_bytes);
 }
 
 static enum cpprof_status
@@ -115,7 +117,7 @@ take_records(struct records *r, struct cpprof_error *error)
     r->n = 0;
     if (status != CPPROF_OK)
         return status;
-    r->records = calloc(r->leaks.n_lost + 1, sizeof *r->records);
+    r->records = cpprof__calloc(r->leaks.n_lost + 1, sizeof *r->records);
     if (!r->records) {
         cpprof__leaks_free(&r->leaks);
         return cpprof__fail_nomem(error);
@@ -238,7 +240,8 @@ static const struct cpprof__records_form form = {
 static struct cpprof__stack_record *
 stack_records(const struct records *r)
 {
-    struct cpprof__stack_record *records = calloc(r->n + 1, sizeof *records);
+    struct cpprof__stack_record *records =
+        cpprof__calloc(r->n + 1, sizeof *records);
     size_t i;
 
     for (i = 0; records && i < r->n; i++)
@@ -264,7 +267,7 @@ write_text(const struct records *r,
     }
     status =
         cpprof__records_write(&form, records, r->n, options, writer, error);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 
@@ -307,7 +310,7 @@ write_builtin(const struct cpprof__builtin *self, struct cpprof_writer writer,
     else
         status = write_proto(&r, &source, options, writer, error);
     for_stacks(&r, cpprof__tree_drop);
-    free(r.records);
+    cpprof__free(r.records);
     cpprof__leaks_free(&r.leaks);
     return status;
 }
@@ -328,7 +331,7 @@ take_stack_records(const struct cpprof__builtin *self,
         return status;
     *records = stack_records(&r);
     *n = r.n;
-    free(r.records);
+    cpprof__free(r.records);
     cpprof__leaks_free(&r.leaks);
     return *records ? CPPROF_OK : cpprof__fail_nomem(error);
 }
@@ -349,7 +352,7 @@ all_records(const struct cpprof__builtin *self, struct cpprof__records *all,
         cpprof__records_add_stack(all, values, records[i].stack);
     }
     if (status == CPPROF_OK)
-        free(records);
+        cpprof__free(records);
     return status;
 }
 

@@ -15,6 +15,7 @@
 #include "arch/regs.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/threads/tasks.h"
+#include "own/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -85,13 +86,14 @@ void
 cpprof__leak_look_at_threads(struct cpprof__leak_shared *shared)
 {
     int folder = cpprof__tasks_folder();
-    DIR *dir = opendir("/proc/self/task");
-    struct dirent *entry;
+    struct cpprof__folder tasks;
+    bool is_open = cpprof__folder_open(&tasks, "/proc/self/task");
+    const char *name;
 
     shared->knows_threads = false;
     add_self(shared);
-    while (dir && (entry = readdir(dir))) {
-        int32_t tid = atoi(entry->d_name);
+    while (is_open && (name = cpprof__folder_next(&tasks))) {
+        int32_t tid = atoi(name);
         struct cpprof__task_call call = {.sp = 0};
 
         if (tid <= 0 || tid == shared->threads[0].tid)
@@ -100,8 +102,8 @@ cpprof__leak_look_at_threads(struct cpprof__leak_shared *shared)
             call.sp = 0;
         add_thread(shared, tid, call.sp);
     }
-    if (dir)
-        closedir(dir);
+    if (is_open)
+        cpprof__folder_close(&tasks);
     if (folder >= 0)
         close(folder);
 }

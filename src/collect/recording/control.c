@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/store/spool.h"
+#include "own/memory.h"
 #include <cpprof/recording.h>
 
 #include <errno.h>
@@ -46,11 +47,11 @@ static struct prepared *prepared;
 static bool
 remember(const char *directory, uint32_t *words)
 {
-    struct prepared *made = malloc(sizeof *made);
+    struct prepared *made = cpprof__malloc(sizeof *made);
     struct stat st;
 
     if (!made || stat(directory, &st)) {
-        free(made);
+        cpprof__free(made);
         return false;
     }
     *made = (struct prepared){st.st_dev, st.st_ino, words, NULL};

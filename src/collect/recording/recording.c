@@ -19,9 +19,11 @@
 #include "collect/recording/recording_tables.h"
 #include "collect/store/script_file.h"
 #include "collect/store/spool.h"
+#include "own/folder.h"
+#include "own/memory.h"
+#include "own/sort.h"
 #include <cpprof/recording.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -103,7 +105,7 @@ unmap(struct mapped *m)
 
     for (i = 0; i < m->n_stores; i++)
         munmap(m->stores[i].block, cpprof__store_bytes());
-    free(m->stores);
+    cpprof__free(m->stores);
     if (m->head)
         munmap(m->head, m->block_bytes);
     memset(m, 0, sizeof *m);
@@ -112,7 +114,8 @@ unmap(struct mapped *m)
 static bool
 add_store(struct mapped *m, void *block)
 {
-    struct stored *more = realloc(m->stores, (m->n_stores + 1) * sizeof *more);
+    struct stored *more =
+        cpprof__realloc(m->stores, (m->n_stores + 1) * sizeof *more);
 
     if (!more) {
         munmap(block, cpprof__store_bytes());
@@ -158,7 +161,7 @@ drain_rest(struct mapped *m)
 
     m->n_lost = m->n_stores ? ring->lost : 0;
     if (m->n_stores && ring->head != ring->tail)
-        drain = calloc(1, sizeof *drain);
+        drain = cpprof__calloc(1, sizeof *drain);
     if (!drain)
         return;
     drain->ring = ring;
@@ -169,7 +172,7 @@ drain_rest(struct mapped *m)
         cpprof__drain_all(drain);
     m->head->n_records += drain->n_records;
     m->n_lost += drain->n_lost;
-    free(drain);
+    cpprof__free(drain);
 }
 
 static bool
@@ -241,7 +244,7 @@ add_image(struct cpprof_recording *recording, const struct image *image)
     if (recording->n == recording->capacity) {
         size_t capacity = recording->capacity * 2 + 8;
         struct image *more =
-            realloc(recording->images, capacity * sizeof *more);
+            cpprof__realloc(recording->images, capacity * sizeof *more);
 
         if (!more)
             return false;
@@ -320,31 +323,31 @@ is_over(const char *path)
 }
 
 static bool
-any_alive(const char *directory, DIR *dir)
+any_alive(const char *directory, struct cpprof__folder *folder)
 {
-    struct dirent *entry;
+    const char *name;
     bool any = false;
 
-    rewinddir(dir);
-    while (!any && (entry = readdir(dir))) {
+    cpprof__folder_rewind(folder);
+    while (!any && (name = cpprof__folder_next(folder))) {
         char path[PATH_MAX + 272];
 
-        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-        any = is_image_name(entry->d_name) && is_alive(path);
+        snprintf(path, sizeof path, "%s/%s", directory, name);
+        any = is_image_name(name) && is_alive(path);
     }
     return any;
 }
 
 /* Wait for the processes that live, which were told to stop. */
 static void
-wait_for_ends(const char *directory, DIR *dir)
+wait_for_ends(const char *directory, struct cpprof__folder *folder)
 {
     const struct timespec pause = {0, END_PAUSE_NS};
     int i;
 
     if (!cpprof__control_is_set(directory))
         return;
-    for (i = 0; i < END_TRIES && any_alive(directory, dir); i++)
+    for (i = 0; i < END_TRIES && any_alive(directory, folder); i++)
         nanosleep(&pause, NULL);
 }
 
@@ -359,16 +362,14 @@ is_wanted(const char *directory, const char *name, bool only_ended)
 }
 
 static enum cpprof_status
-read_files(struct cpprof_recording *made, DIR *dir, bool only_ended, size_t max,
-           struct cpprof_error *error)
+read_files(struct cpprof_recording *made, struct cpprof__folder *folder,
+           bool only_ended, size_t max, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
-    struct dirent *entry;
+    const char *name;
 
-    rewinddir(dir);
-    while (status == CPPROF_OK && (entry = readdir(dir))) {
-        const char *name = entry->d_name;
-
+    cpprof__folder_rewind(folder);
+    while (status == CPPROF_OK && (name = cpprof__folder_next(folder))) {
         if (is_image_name(name) && made->n < max &&
             is_wanted(made->directory, name, only_ended))
             status = read_image(made, name, error);
@@ -386,7 +387,8 @@ settle(struct cpprof_recording *made)
     size_t i;
 
     if (made->n)
-        qsort(made->images, made->n, sizeof *made->images, compare_images);
+        cpprof__sort(made->images, made->n, sizeof *made->images,
+                     compare_images);
     cpprof__recorded_set_sort(&made->set);
     for (i = 0; i < made->n; i++) { /* in their places for good */
         made->images[i].public.name = made->images[i].name;
@@ -400,21 +402,21 @@ read_recording(const char *directory, bool only_ended, size_t max,
 {
     struct cpprof_recording *made;
     enum cpprof_status status;
-    DIR *dir = opendir(directory);
+    struct cpprof__folder folder;
 
-    if (!dir)
+    if (!cpprof__folder_open(&folder, directory))
         return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", directory,
                             strerror(errno));
-    made = calloc(1, sizeof *made);
+    made = cpprof__calloc(1, sizeof *made);
     if (!made) {
-        closedir(dir);
+        cpprof__folder_close(&folder);
         return cpprof__fail_nomem(error);
     }
     snprintf(made->directory, sizeof made->directory, "%s", directory);
     if (!only_ended)
-        wait_for_ends(directory, dir);
-    status = read_files(made, dir, only_ended, max, error);
-    closedir(dir);
+        wait_for_ends(directory, &folder);
+    status = read_files(made, &folder, only_ended, max, error);
+    cpprof__folder_close(&folder);
     if (status != CPPROF_OK) {
         cpprof_recording_free(made);
         return status;
@@ -474,10 +476,10 @@ cpprof_recording_free(struct cpprof_recording *recording)
 {
     if (!recording)
         return;
-    free(recording->images);
+    cpprof__free(recording->images);
     cpprof__recorded_set_free(&recording->set);
     cpprof__kept_symbolizer_free();
-    free(recording);
+    cpprof__free(recording);
 }
 
 size_t

@@ -21,6 +21,8 @@
 #include "collect/store/script_file.h"
 #include "collect/store/spool.h"
 #include "collect/wall/wall_counts.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -183,7 +185,7 @@ describe_waits(const struct loaded *l, enum cpprof__wait_profile profile,
         *count += clamp(records[i].values[0]);
         *ns += clamp(records[i].values[1]);
     }
-    free(records);
+    cpprof__free(records);
     return status;
 }
 
@@ -245,7 +247,7 @@ describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
         public->inuse_objects += clamp(record->values[CPPROF__INUSE_OBJECTS]);
         public->inuse_bytes += clamp(record->values[CPPROF__INUSE_BYTES]);
     }
-    free(records.records);
+    cpprof__free(records.records);
     memcpy(tables->name, l->head->name, sizeof tables->name);
     memcpy(tables->owner, l->head->owner, sizeof tables->owner);
     return describe_both(&tables->waits, l, error);
@@ -273,7 +275,7 @@ cpprof__recorded_set_add(struct cpprof__recorded_set *set,
     enum cpprof_status status;
     struct loaded l;
 
-    more = realloc(set->tables, (set->n + 1) * sizeof *more);
+    more = cpprof__realloc(set->tables, (set->n + 1) * sizeof *more);
     if (!more)
         return cpprof__fail_nomem(error);
     set->tables = more;
@@ -310,7 +312,7 @@ cpprof__recorded_set_sort(struct cpprof__recorded_set *set)
     size_t i;
 
     if (set->n)
-        qsort(set->tables, set->n, sizeof *set->tables, compare);
+        cpprof__sort(set->tables, set->n, sizeof *set->tables, compare);
     for (i = 0; i < set->n; i++) { /* in its place for good */
         struct cpprof__recorded_tables *tables = &set->tables[i];
 
@@ -354,7 +356,7 @@ cpprof__recorded_set_remove(const struct cpprof__recorded_set *set)
 void
 cpprof__recorded_set_free(struct cpprof__recorded_set *set)
 {
-    free(set->tables);
+    cpprof__free(set->tables);
     memset(set, 0, sizeof *set);
 }
 
@@ -433,7 +435,7 @@ write_waits(const struct loaded *l, bool is_mutex, struct cpprof_writer writer,
     set_source(&source, l, options->symbolize);
     form.source = &source;
     status = cpprof__records_write(&form, records, n, options, writer, error);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 

@@ -19,6 +19,7 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/store/tables.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,7 @@ struct shard {
 
 struct cpprof__custom {
     struct shard shards[2 * SHARDS]; /* pointers, then bytes */
+    void *block;                     /* that this is in, aligned */
     size_t n;
     struct cpprof__value_type types[2];
     size_t n_types;
@@ -92,12 +94,14 @@ unmap(struct table *table)
 struct cpprof__custom *
 cpprof__custom_make(const struct cpprof__value_type *types, size_t n_types)
 {
-    struct cpprof__custom *custom =
-        aligned_alloc(_Alignof(struct cpprof__custom), sizeof *custom);
+    size_t alignment = _Alignof(struct cpprof__custom);
+    struct cpprof__custom *custom;
+    char *block = cpprof__calloc(1, sizeof *custom + alignment);
 
-    if (!custom)
+    if (!block)
         return NULL;
-    memset(custom, 0, sizeof *custom);
+    custom = (void *)(block + (-(uintptr_t)block & (alignment - 1)));
+    custom->block = block;
     memcpy(custom->types, types, n_types * sizeof *types);
     custom->n_types = n_types;
     return custom;
@@ -108,9 +112,11 @@ cpprof__custom_free(struct cpprof__custom *custom)
 {
     size_t i;
 
-    for (i = 0; custom && i < 2 * SHARDS; i++)
+    if (!custom)
+        return;
+    for (i = 0; i < 2 * SHARDS; i++)
         unmap(custom->shards[i].table);
-    free(custom);
+    cpprof__free(custom->block);
 }
 
 size_t
@@ -259,7 +265,7 @@ copy(const struct cpprof__custom_value *value)
     struct bytes *bytes = NULL;
 
     if (value->n_bytes <= SIZE_MAX - sizeof *bytes)
-        bytes = malloc(sizeof *bytes + value->n_bytes);
+        bytes = cpprof__malloc(sizeof *bytes + value->n_bytes);
     if (bytes) {
         bytes->n = value->n_bytes;
         if (value->n_bytes)
@@ -319,7 +325,7 @@ cpprof__custom_add(struct cpprof__custom *custom,
     }
     cpprof__tree_drop(record->stack);
     cpprof__tree_drop(record->labels);
-    free(bytes);
+    cpprof__free(bytes);
     if (status == CPPROF_NOMEM)
         return cpprof__fail_nomem(error);
     return cpprof__fail(error, status, 0,
@@ -346,7 +352,7 @@ cpprof__custom_remove(struct cpprof__custom *custom,
     cpprof__tree_drop(found.labels);
     add_relaxed(&custom->n, (size_t)-1);
     if (value->is_bytes)
-        free((void *)found.key);
+        cpprof__free((void *)found.key);
 }
 
 /* ---- writing ---------------------------------------------------------- */
@@ -417,9 +423,9 @@ cpprof__custom_records(struct cpprof__custom *custom,
         unlock_all(custom);
         if (*records && *n <= room)
             return CPPROF_OK;
-        free(*records);
+        cpprof__free(*records);
         room = *n + *n / 8 + 16; /* some may be added meanwhile */
-        *records = calloc(room, sizeof **records);
+        *records = cpprof__calloc(room, sizeof **records);
         if (!*records)
             return cpprof__fail_nomem(error);
     }
@@ -453,7 +459,7 @@ cpprof__custom_write(struct cpprof__custom *custom,
             cpprof__records_write(&form, records, n, options, writer, error);
     else if (writer.close)
         writer.close(writer.ctx, 1);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 

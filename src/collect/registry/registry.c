@@ -21,6 +21,8 @@
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/store/tables.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,15 +137,15 @@ cpprof_profile_list(struct cpprof_profile **profiles, size_t n)
 
     if (!n || !profiles)
         return there;
-    all = calloc(there, sizeof(struct cpprof_profile *));
+    all = cpprof__calloc(there, sizeof(struct cpprof_profile *));
     if (!all) /* unsorted is better than nothing */
         return gather(profiles, n);
     taken = gather(all, there);
     taken = taken < there ? taken : there;
-    qsort(all, taken, sizeof(struct cpprof_profile *), by_name);
+    cpprof__sort(all, taken, sizeof(struct cpprof_profile *), by_name);
     memcpy(profiles, all,
            (n < taken ? n : taken) * sizeof(struct cpprof_profile *));
-    free(all);
+    cpprof__free(all);
     return taken;
 }
 
@@ -154,7 +156,7 @@ make(const char *name, const char *type, const char *unit)
     size_t n = strlen(name) + 1, n_type = type ? strlen(type) + 1 : 0;
     size_t n_unit = unit ? strlen(unit) + 1 : 0;
     struct cpprof_profile *profile =
-        malloc(sizeof *profile + n + n_type + n_unit);
+        cpprof__malloc(sizeof *profile + n + n_type + n_unit);
     char *text;
 
     if (!profile)
@@ -171,7 +173,7 @@ make(const char *name, const char *type, const char *unit)
                                           {text + n, text + n + n_type}},
             type ? 2 : 1)};
     if (!profile->custom) {
-        free(profile);
+        cpprof__free(profile);
         return NULL;
     }
     return profile;
@@ -228,7 +230,7 @@ add_new(const char *name, const char *type, const char *unit,
         return cpprof__fail_nomem(error);
     if (!put_on_list(made)) {
         cpprof__custom_free(made->custom);
-        free(made);
+        cpprof__free(made);
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "pprof: NewProfile name already in use: %s", name);
     }
@@ -290,7 +292,8 @@ CPPROF__HOOK static uint32_t
 walk_deep(unsigned skip)
 {
     size_t max = skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH;
-    struct deep *deep = calloc(1, sizeof *deep + (max + 1) * sizeof *deep->pcs);
+    struct deep *deep =
+        cpprof__calloc(1, sizeof *deep + (max + 1) * sizeof *deep->pcs);
     struct cpprof__heap_stack walked = {.max = max};
     struct cpprof__regs regs;
     uint32_t stack = 0;
@@ -303,7 +306,7 @@ walk_deep(unsigned skip)
         walked.is_at_rest = !deep->view.has_handler;
         stack = cpprof__hook_stack_add(&cpprof__tables.tree, &walked, skip);
     }
-    free(deep);
+    cpprof__free(deep);
     return stack;
 }
 
@@ -454,7 +457,7 @@ write_builtin(const struct cpprof__builtin *builtin,
                                        writer, error);
     else
         cpprof__writer_refuse(&writer);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 

@@ -17,6 +17,7 @@
 #include "base/writer.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/real.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 
@@ -26,7 +27,7 @@ void *
 cpprof__capture_new(struct cpprof__life *life, size_t n_bytes,
                     const struct cpprof_writer *writer)
 {
-    struct cpprof_capture *c = calloc(1, n_bytes);
+    struct cpprof_capture *c = cpprof__calloc(1, n_bytes);
 
     if (!c)
         return NULL;

@@ -6,6 +6,8 @@
 #include "arch/atomic.h"
 #include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/unwind.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <link.h>
 #include <stdlib.h>
@@ -33,7 +35,7 @@ add(struct list *l, const struct cpprof__cfi *module)
 {
     if (l->n == l->capacity) {
         size_t capacity = l->capacity > 0 ? 2 * l->capacity : 64;
-        void *p = realloc(l->modules, capacity * sizeof *l->modules);
+        void *p = cpprof__realloc(l->modules, capacity * sizeof *l->modules);
 
         l->failed |= p == NULL;
         if (p == NULL)
@@ -195,10 +197,10 @@ list_and_publish(void)
 
     dl_iterate_phdr(on_module, &l);
     add_vdso(&l);
-    qsort(l.modules, l.n, sizeof *l.modules, by_address);
+    cpprof__sort(l.modules, l.n, sizeof *l.modules, by_address);
     if (!l.failed)
         publish(&l);
-    free(l.modules);
+    cpprof__free(l.modules);
 }
 
 static bool

@@ -29,8 +29,9 @@
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/reserve.h"
+#include "own/folder.h"
+#include "own/memory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -554,7 +555,7 @@ run_foreign(void *arg)
 
     cpprof__hook_self.exempt++;
     begin(NULL);
-    free(arg);
+    cpprof__free(arg);
     result = foreign.start(foreign.arg);
     cpprof__own_thread_end();
     return result;
@@ -564,7 +565,7 @@ int
 cpprof__own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
                           void *(*start_routine)(void *arg), void *arg)
 {
-    struct foreign *foreign = malloc(sizeof *foreign);
+    struct foreign *foreign = cpprof__malloc(sizeof *foreign);
     int failed;
 
     if (!foreign)
@@ -573,7 +574,7 @@ cpprof__own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
     note_program_mask();
     failed = create(thread, attr, run_foreign, foreign);
     if (failed)
-        free(foreign);
+        cpprof__free(foreign);
     return failed;
 }
 
@@ -582,12 +583,14 @@ cpprof__own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 static bool
 others_are_ours(void)
 {
-    DIR *dir = opendir("/proc/self/task");
-    struct dirent *entry;
-    bool all = dir != NULL;
+    struct cpprof__folder tasks;
+    bool all = cpprof__folder_open(&tasks, "/proc/self/task");
+    const char *name;
 
-    while (all && (entry = readdir(dir))) {
-        int32_t tid = (int32_t)atoi(entry->d_name);
+    if (!all)
+        return false;
+    while (all && (name = cpprof__folder_next(&tasks))) {
+        int32_t tid = (int32_t)atoi(name);
 
         all = !tid || tid == (int32_t)getpid() || cpprof__is_own_thread(tid);
         if (!all) { /* or it is being made */
@@ -595,8 +598,7 @@ others_are_ours(void)
             all = cpprof__is_own_thread(tid);
         }
     }
-    if (dir)
-        closedir(dir);
+    cpprof__folder_close(&tasks);
     return all;
 }
 
@@ -650,7 +652,7 @@ say_on_keeper(void)
 
     if (s)
         say(STDERR_FILENO, s->line, s->n);
-    free(s);
+    cpprof__free(s);
 }
 
 /* The keeper may block in write(), so the wait for it is bounded. */
@@ -658,14 +660,14 @@ static void
 have_keeper_say(const char *line, size_t n)
 {
     const struct timespec nap = {0, SAY_LOOK_NS};
-    struct saying *s = malloc(sizeof *s + n);
+    struct saying *s = cpprof__malloc(sizeof *s + n);
     unsigned i;
 
     if (!s)
         return;
     s->n = n;
     memcpy(s->line, line, n);
-    free(__atomic_exchange_n(&saying, s, __ATOMIC_ACQ_REL));
+    cpprof__free(__atomic_exchange_n(&saying, s, __ATOMIC_ACQ_REL));
     if (!cpprof__keeper_run(say_on_keeper))
         say_on_keeper();
     for (i = 0; load_acquire(&saying) && i < SAY_LOOKS; i++)

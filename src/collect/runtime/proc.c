@@ -46,10 +46,9 @@ static void
 exe_without_proc(char *path, size_t n)
 {
     const char *asked = (const char *)getauxval(AT_EXECFN);
-    char *whole = asked ? realpath(asked, NULL) : NULL;
+    char whole[PATH_MAX];
 
-    snprintf(path, n, "%s", whole ? whole : "");
-    free(whole);
+    snprintf(path, n, "%s", asked && realpath(asked, whole) ? whole : "");
 }
 
 /* The lines that the kernel would write, without inodes. */

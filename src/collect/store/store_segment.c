@@ -9,6 +9,9 @@
  */
 #include "collect/store/store_segment.h"
 
+#include "own/memory.h"
+#include "own/sort.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -17,7 +20,7 @@
 struct cpprof__shared_store *
 cpprof__shared_store_make(const struct cpprof__store *store)
 {
-    struct cpprof__shared_store *shared = calloc(1, sizeof *shared);
+    struct cpprof__shared_store *shared = cpprof__calloc(1, sizeof *shared);
 
     if (!shared)
         return NULL;
@@ -41,7 +44,7 @@ cpprof__shared_store_release(struct cpprof__shared_store *shared)
         return;
     if (shared->block)
         munmap(shared->block, cpprof__store_bytes());
-    free(shared);
+    cpprof__free(shared);
 }
 
 /* The indexes, which come last in the block, are for adding. */
@@ -77,7 +80,7 @@ cpprof__store_base_take(struct cpprof__store_base *base,
     *base = (struct cpprof__store_base){.total = store->head->total};
     if (!n)
         return true;
-    base->counts = malloc(n * sizeof *base->counts);
+    base->counts = cpprof__malloc(n * sizeof *base->counts);
     if (!base->counts)
         return false;
     for (i = 0; i < n; i++)
@@ -113,7 +116,7 @@ cpprof__store_view_make(struct cpprof__store *view,
     uint32_t i, n = 0, room = n_since(store, base);
     struct cpprof__store_sample *samples;
     struct cpprof__store_head *head =
-        malloc(sizeof *head + room * sizeof *samples);
+        cpprof__malloc(sizeof *head + room * sizeof *samples);
 
     *view = *store;
     view->head = head;
@@ -139,7 +142,7 @@ cpprof__store_view_make(struct cpprof__store *view,
 void
 cpprof__store_view_free(struct cpprof__store *view)
 {
-    free(view->head);
+    cpprof__free(view->head);
     view->head = NULL;
 }
 
@@ -158,7 +161,7 @@ cpprof__store_view_drop_labels(struct cpprof__store *view)
     uint32_t i, kept = 0, n = view->head->n_samples;
 
     if (n)
-        qsort(samples, n, sizeof *samples, by_node);
+        cpprof__sort(samples, n, sizeof *samples, by_node);
     for (i = 0; i < n; i++) {
         if (kept && samples[kept - 1].node == samples[i].node)
             samples[kept - 1].count += samples[i].count;

@@ -13,6 +13,7 @@
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/store/tables.h"
+#include "own/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -255,7 +256,7 @@ list_tids(const struct look *l, size_t *n)
 
     if (!before || !before->listed_at || before->listed_at != changes())
         return cpprof__live_threads(l->creations, l->n_creations, n);
-    tids = calloc(before->n + 1, sizeof *tids);
+    tids = cpprof__calloc(before->n + 1, sizeof *tids);
     for (i = 0; tids && i < before->n; i++)
         tids[i] = before->threads[i].tid;
     *n = before->n;
@@ -275,11 +276,12 @@ list(struct look *l, struct cpprof_error *error)
     stuck->listed_at = changes();
     l->creations = cpprof__creations(&l->n_creations);
     tids = l->creations ? list_tids(l, &n) : NULL;
-    stuck->threads = tids ? calloc(n + 1, sizeof *stuck->threads) : NULL;
+    stuck->threads =
+        tids ? cpprof__calloc(n + 1, sizeof *stuck->threads) : NULL;
     for (i = 0; stuck->threads && i < n; i++)
         stuck->threads[i].tid = tids[i];
     stuck->n = stuck->threads ? n : 0;
-    free(tids);
+    cpprof__free(tids);
     return stuck->threads ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
@@ -334,7 +336,7 @@ look_again(enum cpprof__stuck_wanted wanted, const struct cpprof__stuck *before,
                      .wants_old = wanted == CPPROF__STUCK_ALL};
     enum cpprof_status status = look(&l, error);
 
-    free(l.creations);
+    cpprof__free(l.creations);
     if (status != CPPROF_OK)
         cpprof__stuck_free(stuck);
     return status;
@@ -532,6 +534,6 @@ cpprof__stuck_find(enum cpprof__stuck_wanted wanted,
 void
 cpprof__stuck_free(struct cpprof__stuck *stuck)
 {
-    free(stuck->threads);
+    cpprof__free(stuck->threads);
     memset(stuck, 0, sizeof *stuck);
 }

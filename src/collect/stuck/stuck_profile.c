@@ -4,6 +4,7 @@
  * for those that are suspected of it, with labels that tell which.
  */
 #include "collect/stuck/stuck_text.h"
+#include "own/memory.h"
 
 #include "arch/atomic.h"
 #include "base/status.h"
@@ -98,7 +99,7 @@ find_records(struct cpprof_profile_options *options,
     if (status != CPPROF_OK)
         return status;
     options->symbolize = cpprof__stuck_names(&stuck, options->symbolize);
-    *records = calloc(stuck.n_stuck + 1, sizeof **records);
+    *records = cpprof__calloc(stuck.n_stuck + 1, sizeof **records);
     if (*records)
         *n = add_records(&stuck, *records);
     cpprof__stuck_free(&stuck);
@@ -152,7 +153,7 @@ write_profile(const struct cpprof__builtin *self, struct cpprof_writer writer,
         return status;
     }
     status = cpprof__records_write(&form, records, n, &named, writer, error);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 

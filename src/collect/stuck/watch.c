@@ -20,6 +20,7 @@
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/periodic.h"
 #include "collect/stuck/stuck_text.h"
+#include "own/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,13 +80,13 @@ write_stacks(void *arg)
 static struct stacks *
 make_stacks(const struct cpprof__stuck *stuck)
 {
-    struct stacks *s = calloc(1, sizeof *s);
+    struct stacks *s = cpprof__calloc(1, sizeof *s);
     struct cpprof__stuck_thread *threads =
-        calloc(stuck->n + 1, sizeof *threads);
+        cpprof__calloc(stuck->n + 1, sizeof *threads);
 
     if (!s || !threads) {
-        free(s);
-        free(threads);
+        cpprof__free(s);
+        cpprof__free(threads);
         return NULL;
     }
     memcpy(threads, stuck->threads, stuck->n * sizeof *threads);
@@ -118,7 +119,7 @@ add_stacks(const struct cpprof__stuck *stuck, struct cpprof__buffer *text)
         cpprof__buffer_free(&s->text);
         cpprof__stuck_free(&s->stuck);
     }
-    free(s);
+    cpprof__free(s);
 }
 
 /* ---- telling ---------------------------------------------------------- */
@@ -137,7 +138,7 @@ static void
 call_program(const struct cpprof__stuck *stuck, const char *text)
 {
     const struct timespec nap = {0, NAP_NS};
-    int32_t *tids = calloc(stuck->n_stuck + 1, sizeof *tids);
+    int32_t *tids = cpprof__calloc(stuck->n_stuck + 1, sizeof *tids);
     size_t i, n = 0;
 
     for (i = 0; tids && i < stuck->n; i++)
@@ -153,7 +154,7 @@ call_program(const struct cpprof__stuck *stuck, const char *text)
         call_told();
     while (!load_acquire(&is_told))
         syscall(SYS_nanosleep, &nap, NULL);
-    free(tids);
+    cpprof__free(tids);
 }
 
 static bool

@@ -12,8 +12,9 @@
 #include "base/status.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
+#include "own/folder.h"
+#include "own/sort.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,14 +44,14 @@ append(struct cpprof__buffer *tids, int32_t tid)
 static bool
 read_list(struct cpprof__buffer *tids)
 {
-    DIR *dir = opendir("/proc/self/task");
-    struct dirent *entry;
+    struct cpprof__folder tasks;
+    const char *name;
 
-    if (!dir)
+    if (!cpprof__folder_open(&tasks, "/proc/self/task"))
         return false;
-    while ((entry = readdir(dir)))
-        append(tids, atoi(entry->d_name));
-    closedir(dir);
+    while ((name = cpprof__folder_next(&tasks)))
+        append(tids, atoi(name));
+    cpprof__folder_close(&tasks);
     return true;
 }
 
@@ -63,7 +64,7 @@ unite(struct cpprof__buffer *buffer)
 
     if (!n)
         return;
-    qsort(tids, n, sizeof *tids, by_tid);
+    cpprof__sort(tids, n, sizeof *tids, by_tid);
     for (i = 0; i < n; i++)
         if (!kept || tids[kept - 1] != tids[i])
             tids[kept++] = tids[i];
@@ -111,13 +112,13 @@ cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n)
 enum cpprof_status
 cpprof__tasks_check(struct cpprof_error *error)
 {
-    DIR *dir = opendir("/proc/self/task");
+    struct cpprof__folder tasks;
 
-    if (!dir)
+    if (!cpprof__folder_open(&tasks, "/proc/self/task"))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, errno,
                             "the threads cannot be listed: /proc/self/task: %s",
                             strerror(errno));
-    closedir(dir);
+    cpprof__folder_close(&tasks);
     return CPPROF_OK;
 }
 

@@ -16,6 +16,8 @@
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/store/tables.h"
 #include "collect/threads/tasks.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -266,7 +268,8 @@ struct cpprof__creation_info *
 cpprof__creations(size_t *n)
 {
     size_t max = load_acquire(&n_slots) + PER_CHUNK;
-    struct cpprof__creation_info *creations = calloc(max, sizeof *creations);
+    struct cpprof__creation_info *creations =
+        cpprof__calloc(max, sizeof *creations);
 
     *n = 0;
     if (!creations)
@@ -274,7 +277,7 @@ cpprof__creations(size_t *n)
     cpprof__own_lock_take(&lock);
     *n = copy_slots(creations, max);
     cpprof__own_lock_give(&lock);
-    qsort(creations, *n, sizeof *creations, live_first);
+    cpprof__sort(creations, *n, sizeof *creations, live_first);
     *n = drop_doubles(creations, *n);
     return creations;
 }
@@ -292,13 +295,13 @@ int32_t *
 cpprof__live_threads(const struct cpprof__creation_info *creations,
                      size_t n_creations, size_t *n)
 {
-    int32_t *extra = calloc(n_creations + 1, sizeof *extra), *tids;
+    int32_t *extra = cpprof__calloc(n_creations + 1, sizeof *extra), *tids;
     size_t i;
 
     for (i = 0; extra && i < n_creations; i++)
         extra[i] = creations[i].tid;
     tids = extra ? cpprof__tasks(extra, n_creations, n) : NULL;
-    free(extra);
+    cpprof__free(extra);
     return tids;
 }
 
@@ -335,7 +338,8 @@ read_records(struct cpprof__stack_record **out, size_t *n_records,
     size_t n_creations, n = 0, i;
     struct cpprof__creation_info *creations = cpprof__creations(&n_creations);
     int32_t *tids = cpprof__live_threads(NULL, 0, &n);
-    struct cpprof__stack_record *records = calloc(n + 1, sizeof *records);
+    struct cpprof__stack_record *records =
+        cpprof__calloc(n + 1, sizeof *records);
     enum cpprof_status status = tids ? CPPROF_OK : cpprof__tasks_check(error);
     bool ok = creations && tids && records;
 
@@ -344,10 +348,10 @@ read_records(struct cpprof__stack_record **out, size_t *n_records,
             .values = {1},
             .stack = stack_of(
                 tids[i], cpprof__creation_of(creations, n_creations, tids[i]))};
-    free(creations);
-    free(tids);
+    cpprof__free(creations);
+    cpprof__free(tids);
     if (!ok) {
-        free(records);
+        cpprof__free(records);
         return status == CPPROF_OK ? cpprof__fail_nomem(error) : status;
     }
     *out = records;
@@ -372,7 +376,7 @@ count(const struct cpprof__builtin *self)
 {
     size_t n = 0;
 
-    free(cpprof__live_threads(NULL, 0, &n));
+    cpprof__free(cpprof__live_threads(NULL, 0, &n));
     return n;
 }
 
@@ -387,7 +391,7 @@ add_all_records(const struct cpprof__builtin *self,
 
     for (i = 0; i < n; i++)
         cpprof__records_add_stack(all_records, NULL, records[i].stack);
-    free(records);
+    cpprof__free(records);
     return status;
 }
 

@@ -31,6 +31,7 @@
 #include "collect/threads/stacks.h"
 #include "collect/threads/tasks.h"
 #include "collect/threads/thread_creation.h"
+#include "own/memory.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -281,7 +282,7 @@ forget_ended(void)
 static void
 reconcile(const int32_t *tids, size_t n)
 {
-    bool *known = tids ? calloc(n, 1) : NULL;
+    bool *known = tids ? cpprof__calloc(n, 1) : NULL;
     struct cpprof__thread *t;
     uint32_t slot;
     size_t i;
@@ -304,7 +305,7 @@ reconcile(const int32_t *tids, size_t n)
         if (!known[i] && !has_ended(tids[i]) && !is_gone(tids[i]))
             adopt(tids[i]);
     forget_ended();
-    free(known);
+    cpprof__free(known);
 }
 
 /*
@@ -421,7 +422,7 @@ cpprof__threads_scan(bool full)
     if (plan.engine && tids)
         reconcile(tids, n);
     pthread_mutex_unlock(&lock);
-    free(tids);
+    cpprof__free(tids);
     for_each_thread(arm_adopted);
     for_each_thread(look_after);
     learn_stacks();
@@ -477,7 +478,7 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
     has_begun = true;
     cpprof__stack_note_own();
     pthread_mutex_unlock(&lock);
-    free(tids);
+    cpprof__free(tids);
     for_each_thread(arm_adopted);
     learn_stacks();
 }

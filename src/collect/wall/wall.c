@@ -17,6 +17,7 @@
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/threads/tasks.h"
 #include "collect/wall/wall_ticker.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ static void
 free_wall(struct cpprof__wall_ticker *w)
 {
     cpprof__wall_sampler_free(&w->sampler);
-    free(w);
+    cpprof__free(w);
 }
 
 static void
@@ -169,7 +170,7 @@ end_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 static enum cpprof_status
 start(struct cpprof_capture *first, struct cpprof_error *error)
 {
-    struct cpprof__wall_ticker *w = calloc(1, sizeof *w);
+    struct cpprof__wall_ticker *w = cpprof__calloc(1, sizeof *w);
     enum cpprof_status status;
     int failed = 0;
 
@@ -262,7 +263,7 @@ static void
 free_capture(struct cpprof_capture *c)
 {
     let_go(wall(c));
-    free(c);
+    cpprof__free(c);
 }
 
 static const struct cpprof__sampler_ops ops = {

@@ -18,6 +18,7 @@
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/stack_tree.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,13 +54,13 @@ grow(struct cpprof__wall_counts *counts)
     uint32_t i;
 
     larger.n_slots = counts->n_slots ? 2 * counts->n_slots : SLOTS_MIN;
-    larger.slots = calloc(larger.n_slots, sizeof *larger.slots);
+    larger.slots = cpprof__calloc(larger.n_slots, sizeof *larger.slots);
     if (!larger.slots)
         return false;
     for (i = 0; i < counts->n_slots; i++)
         if (counts->slots[i].n)
             *slot_of(&larger, &counts->slots[i]) = counts->slots[i];
-    free(counts->slots);
+    cpprof__free(counts->slots);
     *counts = larger;
     return true;
 }
@@ -244,7 +245,7 @@ cpprof__wall_counts_free(struct cpprof__wall_counts *counts)
         cpprof__tree_drop(counts->slots[i].stack);
         cpprof__tree_drop(counts->slots[i].labels);
     }
-    free(counts->slots);
+    cpprof__free(counts->slots);
     *counts = (struct cpprof__wall_counts){0};
 }
 
@@ -259,7 +260,7 @@ cpprof__wall_base_take(struct cpprof__wall_base *base,
     *base = (struct cpprof__wall_base){.lost_ns = counts->lost_ns};
     if (!counts->n)
         return true;
-    base->at = calloc(counts->n, sizeof *base->at);
+    base->at = cpprof__calloc(counts->n, sizeof *base->at);
     if (!base->at)
         return false;
     base->n = counts->n;
@@ -275,7 +276,7 @@ cpprof__wall_base_take(struct cpprof__wall_base *base,
 void
 cpprof__wall_base_free(struct cpprof__wall_base *base)
 {
-    free(base->at);
+    cpprof__free(base->at);
     *base = (struct cpprof__wall_base){0};
 }
 

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "collect/encode/text_profile.h"
 #include "collect/wall/wall_counts.h"
+#include "own/sort.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ merge(const struct cpprof__wall_counts *counts)
 
     if (!n)
         return 0;
-    qsort(at, n, sizeof *at, by_stack);
+    cpprof__sort(at, n, sizeof *at, by_stack);
     for (i = 1; i < n; i++) {
         if (at[i].n && at[last].n && at[i].stack == at[last].stack)
             at[last].n += at[i].n;
@@ -72,7 +73,7 @@ merge(const struct cpprof__wall_counts *counts)
             at[at[last].n ? ++last : last] = at[i];
     }
     last += at[last].n > 0;
-    qsort(at, last, sizeof *at, by_samples);
+    cpprof__sort(at, last, sizeof *at, by_samples);
     return last;
 }
 
@@ -101,7 +102,7 @@ put_lines(struct work *w)
     for (i = 0; i < n; i++)
         lines[i].names = (const char *)w->names.data + lines[i].at;
     if (n)
-        qsort(lines, n, sizeof *lines, by_names);
+        cpprof__sort(lines, n, sizeof *lines, by_names);
     for (i = 0; i < n; i++) {
         sum += lines[i].n;
         if (i + 1 < n && !by_names(&lines[i], &lines[i + 1]))

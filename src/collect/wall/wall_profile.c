@@ -5,6 +5,7 @@
  */
 #include "collect/encode/source.h"
 #include "collect/wall/wall_counts.h"
+#include "own/sort.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,7 +51,8 @@ add_counts(struct cpprof__source_profile *p,
     uint32_t i;
 
     if (counts->n_slots)
-        qsort(counts->slots, counts->n_slots, sizeof *counts->slots, by_ns);
+        cpprof__sort(counts->slots, counts->n_slots, sizeof *counts->slots,
+                     by_ns);
     for (i = 0; i < counts->n_slots; i++)
         if (counts->slots[i].n)
             cpprof__source_expect(p, counts->slots[i].stack);

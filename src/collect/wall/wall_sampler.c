@@ -23,6 +23,7 @@
 #include "collect/dump/dump.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
+#include "own/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,15 +119,15 @@ static void
 merge(struct cpprof__wall_sampler *w, const int32_t *tids, size_t n,
       const struct cpprof__creation_info *creations, size_t n_creations)
 {
-    struct cpprof__wall_thread *merged = calloc(n + 1, sizeof *merged);
+    struct cpprof__wall_thread *merged = cpprof__calloc(n + 1, sizeof *merged);
     uint32_t *slots =
-        realloc(w->free_slots, (w->n_slots + n + 1) * sizeof *slots);
+        cpprof__realloc(w->free_slots, (w->n_slots + n + 1) * sizeof *slots);
     size_t i, old = 0, kept = 0;
 
     if (slots)
         w->free_slots = slots;
     if (!merged || !slots) {
-        free(merged);
+        cpprof__free(merged);
         return;
     }
     for (i = 0; i < n; i++) {
@@ -141,7 +142,7 @@ merge(struct cpprof__wall_sampler *w, const int32_t *tids, size_t n,
     }
     while (old < w->n)
         give_slot(w, &w->threads[old++]);
-    free(w->threads);
+    cpprof__free(w->threads);
     w->threads = merged;
     w->n = kept;
     if (kept > w->n_threads_max)
@@ -155,7 +156,7 @@ known_threads(const struct cpprof__wall_sampler *w,
               const struct cpprof__creation_info *creations, size_t n_creations,
               size_t *n)
 {
-    int32_t *tids = calloc(w->n + n_creations + 1, sizeof *tids);
+    int32_t *tids = cpprof__calloc(w->n + n_creations + 1, sizeof *tids);
     size_t i, old = 0;
 
     *n = 0;
@@ -191,8 +192,8 @@ list_threads(struct cpprof__wall_sampler *w, uint64_t now, bool all)
         merge(w, tids, n, creations, n_creations);
     for (i = 0; is_first && i < w->n; i++) /* their time begins here */
         w->threads[i].looked_ns = w->start_ns ? w->start_ns : now;
-    free(tids);
-    free(creations);
+    cpprof__free(tids);
+    cpprof__free(creations);
     w->listed_ns = now;
     w->listed_changes = changes;
     w->list_cost_ns = cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
@@ -492,7 +493,7 @@ cpprof__wall_sampler_free(struct cpprof__wall_sampler *w)
         cpprof__dump_give_up(
             cpprof__dump_slot(CPPROF__DUMP_WALL, w->threads[i].slot));
     cpprof__wall_counts_free(&w->counts);
-    free(w->threads);
-    free(w->free_slots);
+    cpprof__free(w->threads);
+    cpprof__free(w->free_slots);
     memset(w, 0, sizeof *w);
 }

@@ -12,6 +12,7 @@
 #include "collect/runtime/exempt.h"
 #include "http/call.h"
 #include "http/text.h"
+#include "own/memory.h"
 
 #include <cpprof/profiles.h>
 
@@ -142,7 +143,8 @@ static bool
 add_profiles(struct cpprof__buffer *b)
 {
     size_t room = cpprof_profile_list(NULL, 0), n, i;
-    struct cpprof_profile **profiles = calloc(room + 1, sizeof *profiles);
+    struct cpprof_profile **profiles =
+        cpprof__calloc(room + 1, sizeof *profiles);
 
     if (!profiles)
         return false;
@@ -150,7 +152,7 @@ add_profiles(struct cpprof__buffer *b)
     n = n < room ? n : room; /* one was made meanwhile */
     for (i = 0; i < n; i++)
         add_profile(b, profiles[i]);
-    free(profiles);
+    cpprof__free(profiles);
     return true;
 }
 

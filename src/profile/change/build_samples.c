@@ -6,6 +6,7 @@
  * Frames of a sample that is replaced stay in `frames`, where nothing refers to
  * them any more; compacting drops them.
  */
+#include "own/memory.h"
 #include "profile/change/change.h"
 
 #include "base/options.h"
@@ -48,7 +49,7 @@ make_label_set(struct pprof_profile *p, const struct pprof_new_label *given,
     *set = 0;
     if (!n)
         return CPPROF_OK;
-    labels = calloc(n, sizeof *labels);
+    labels = cpprof__calloc(n, sizeof *labels);
     if (!labels)
         return cpprof__fail_nomem(error);
     for (i = 0; i < n && status == CPPROF_OK; i++)
@@ -58,7 +59,7 @@ make_label_set(struct pprof_profile *p, const struct pprof_new_label *given,
         if (*set == CPPROF__NO_LABEL_SET)
             status = cpprof__fail_nomem(error);
     }
-    free(labels);
+    cpprof__free(labels);
     return status;
 }
 

@@ -5,6 +5,7 @@
  * unused.
  */
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/filter/filter.h"
 #include "profile/model/check.h"
 
@@ -58,14 +59,14 @@ static enum cpprof_status
 change_labels(struct change *c, struct cpprof_error *error)
 {
     size_t n = c->p->labels.sets.n, i;
-    uint32_t *made = malloc(n * sizeof *made);
+    uint32_t *made = cpprof__malloc(n * sizeof *made);
     uint8_t *used = cpprof__used_label_sets(c->p);
     bool ok = made && used && change_sets(c, used, made, n);
 
     for (i = 0; ok && i < c->p->samples.n; i++)
         c->p->samples.at[i].labels = made[c->p->samples.at[i].labels];
-    free(made);
-    free(used);
+    cpprof__free(made);
+    cpprof__free(used);
     CPPROF__ARRAY_FREE(&c->spare);
     cpprof__debug_check(c->p);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);

@@ -16,6 +16,7 @@
  * Only what some sample refers to gets into the result. The exception is the
  * first mapping, which is the program. Source: profile/merge.go.
  */
+#include "own/memory.h"
 #include "profile/change/change.h"
 
 #include "base/status.h"
@@ -71,7 +72,7 @@ merged_labels(struct pprof_merger *m, uint32_t set)
     if (m->sets[set] != NOWHERE)
         return m->sets[set];
     if (n > 16)
-        labels = malloc(n * sizeof *labels);
+        labels = cpprof__malloc(n * sizeof *labels);
     for (i = 0; labels && ok && i < n; i++) {
         labels[i] = from[i];
         labels[i].key = merged_string(m, from[i].key);
@@ -85,7 +86,7 @@ merged_labels(struct pprof_merger *m, uint32_t set)
         m->sets[set] = cpprof__label_sets_add(&m->out->labels, &m->out->strings,
                                               labels, n);
     if (labels != few)
-        free(labels);
+        cpprof__free(labels);
     return m->sets[set];
 }
 
@@ -555,12 +556,12 @@ pprof_merger_new(struct pprof_merger **merger, struct cpprof_error *error)
 {
     CPPROF__NEED(error, merger);
 
-    struct pprof_merger *m = calloc(1, sizeof *m);
+    struct pprof_merger *m = cpprof__calloc(1, sizeof *m);
 
     if (m)
         m->out = cpprof__pprof_make();
     if (!m || !m->out) {
-        free(m);
+        cpprof__free(m);
         return cpprof__fail_nomem(error);
     }
     *merger = m;
@@ -578,13 +579,13 @@ pprof_merger_free(struct pprof_merger *m)
     cpprof__index_free(&m->locations);
     cpprof__index_free(&m->samples);
     cpprof__index_free(&m->comments);
-    free(m);
+    cpprof__free(m);
 }
 
 static uint32_t *
 nowhere(size_t n)
 {
-    uint32_t *at = malloc((n + 1) * sizeof *at);
+    uint32_t *at = cpprof__malloc((n + 1) * sizeof *at);
 
     if (at)
         memset(at, 0xff, n * sizeof *at);
@@ -601,7 +602,7 @@ begin_source(struct pprof_merger *m, const struct pprof_profile *p)
     m->sets = nowhere(p->labels.sets.n);
     m->function_at = nowhere(p->functions.n);
     m->location_at = nowhere(p->locations.n);
-    m->mapping_at = malloc((p->mappings.n + 1) * sizeof *m->mapping_at);
+    m->mapping_at = cpprof__malloc((p->mappings.n + 1) * sizeof *m->mapping_at);
     if (!m->strings || !m->sets || !m->function_at || !m->location_at ||
         !m->mapping_at)
         return false;
@@ -613,11 +614,11 @@ begin_source(struct pprof_merger *m, const struct pprof_profile *p)
 static void
 end_source(struct pprof_merger *m)
 {
-    free(m->strings);
-    free(m->sets);
-    free(m->function_at);
-    free(m->location_at);
-    free(m->mapping_at);
+    cpprof__free(m->strings);
+    cpprof__free(m->sets);
+    cpprof__free(m->function_at);
+    cpprof__free(m->location_at);
+    cpprof__free(m->mapping_at);
     m->strings = m->sets = m->function_at = m->location_at = NULL;
     m->mapping_at = NULL;
     m->p = NULL;

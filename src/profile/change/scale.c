@@ -5,6 +5,7 @@
  * ScaleProfiles.
  */
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/change/change.h"
 #include "profile/model/check.h"
 #include "profile/model/unit.h"
@@ -157,7 +158,7 @@ pprof_normalize(struct pprof_profile *p, const struct pprof_profile *base,
 
     if (status != CPPROF_OK)
         return status;
-    ratios = malloc((p->sample_types.n + 1) * sizeof *ratios);
+    ratios = cpprof__malloc((p->sample_types.n + 1) * sizeof *ratios);
     if (!ratios)
         return cpprof__fail_nomem(error);
     for (i = 0; i < p->sample_types.n; i++) {
@@ -166,7 +167,7 @@ pprof_normalize(struct pprof_profile *p, const struct pprof_profile *base,
         ratios[i] = own ? (double)sum(base, i) / (double)own : 0;
     }
     status = pprof_scale_types(p, ratios, p->sample_types.n, error);
-    free(ratios);
+    cpprof__free(ratios);
     return status;
 }
 
@@ -189,8 +190,8 @@ static bool
 keep_types(struct pprof_profile *p, const size_t *columns, size_t n)
 {
     size_t n_old = p->sample_types.n, sample, i;
-    struct pprof_value_type *types = malloc(n * sizeof *types);
-    int64_t *values = malloc(n * sizeof *values);
+    struct pprof_value_type *types = cpprof__malloc(n * sizeof *types);
+    int64_t *values = cpprof__malloc(n * sizeof *values);
     bool ok = types && values;
 
     for (sample = 0; ok && sample < p->samples.n; sample++) {
@@ -206,8 +207,8 @@ keep_types(struct pprof_profile *p, const size_t *columns, size_t n)
         p->values.n = p->samples.n * n;
         keep_default(p);
     }
-    free(types);
-    free(values);
+    cpprof__free(types);
+    cpprof__free(values);
     return ok;
 }
 
@@ -238,8 +239,8 @@ keep_common_types(struct pprof_profile *a, struct pprof_profile *b,
 
     if (same_types(a, b, true))
         return CPPROF_OK;
-    in_a = malloc((n_a + 1) * sizeof *in_a);
-    in_b = malloc((n_a + 1) * sizeof *in_b);
+    in_a = cpprof__malloc((n_a + 1) * sizeof *in_a);
+    in_b = cpprof__malloc((n_a + 1) * sizeof *in_b);
     for (i = 0; in_a && in_b && i < n_a && n_a + n_b <= 2 * MOST_TYPES; i++) {
         const char *name = text(a, a->sample_types.at[i].type);
         size_t at = cpprof__find_type(b, name);
@@ -260,8 +261,8 @@ keep_common_types(struct pprof_profile *a, struct pprof_profile *b,
     else if ((n < n_a && !keep_types(a, in_a, n)) ||
              ((n < n_b || !is_identity(in_b, n)) && !keep_types(b, in_b, n)))
         status = cpprof__fail_nomem(error);
-    free(in_a);
-    free(in_b);
+    cpprof__free(in_a);
+    cpprof__free(in_b);
     return status;
 }
 
@@ -346,8 +347,8 @@ common_units(struct pprof_profile *a, struct pprof_profile *b,
              struct cpprof_error *error)
 {
     size_t n = a->sample_types.n, i;
-    double *in_a = malloc((n + 1) * sizeof *in_a);
-    double *in_b = malloc((n + 1) * sizeof *in_b);
+    double *in_a = cpprof__malloc((n + 1) * sizeof *in_a);
+    double *in_b = cpprof__malloc((n + 1) * sizeof *in_b);
     enum cpprof_status status;
 
     status = in_a && in_b ? CPPROF_OK : cpprof__fail_nomem(error);
@@ -364,8 +365,8 @@ common_units(struct pprof_profile *a, struct pprof_profile *b,
         if (status == CPPROF_OK)
             status = pprof_scale_types(b, in_b, n, error);
     }
-    free(in_a);
-    free(in_b);
+    cpprof__free(in_a);
+    cpprof__free(in_b);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "profile/filter/filter.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 
 #include <string.h>
 
@@ -166,7 +167,7 @@ keep_named(void *ctx, struct cpprof__sample *sample)
 static uint8_t *
 location_bytes(const struct pprof_profile *p)
 {
-    return calloc(p->locations.n + 1, 1);
+    return cpprof__calloc(p->locations.n + 1, 1);
 }
 
 static enum cpprof_status
@@ -210,7 +211,7 @@ cpprof__filter_names(struct pprof_profile *p,
     for (i = 0; i < p->locations.n; i++)
         what[i] = examine(p, &p->locations.at[i], filter, matches);
     cpprof__keep_samples(p, keep_named, &keeper);
-    free(what);
+    cpprof__free(what);
     return CPPROF_OK;
 }
 
@@ -266,6 +267,6 @@ cpprof__show_from(struct pprof_profile *p, struct cpprof__regexp *show_from,
         *matched |= what[i];
     }
     cpprof__keep_samples(p, keep_from, &keeper);
-    free(what);
+    cpprof__free(what);
     return CPPROF_OK;
 }

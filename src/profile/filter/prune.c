@@ -5,6 +5,7 @@
  * anything is removed, so that a failure leaves the profile unchanged.
  */
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/filter/filter.h"
 #include "profile/model/check.h"
 
@@ -72,7 +73,7 @@ static uint8_t *
 find_dropped(const struct pprof_profile *p, struct cpprof__regexp *drop,
              struct cpprof__regexp *keep)
 {
-    uint8_t *dropped = calloc(p->functions.n + 1, 1);
+    uint8_t *dropped = cpprof__calloc(p->functions.n + 1, 1);
     size_t i;
 
     for (i = 0; dropped && i < p->functions.n; i++)
@@ -167,7 +168,7 @@ prune(struct pprof_profile *p, struct cpprof__regexp *drop,
       struct cpprof__regexp *keep, bool is_from, struct cpprof_error *error)
 {
     uint8_t *dropped = find_dropped(p, drop, keep);
-    uint8_t *what = calloc(p->locations.n + 1, 1);
+    uint8_t *what = cpprof__calloc(p->locations.n + 1, 1);
     enum cpprof_status status =
         dropped && what ? CPPROF_OK : cpprof__fail_nomem(error);
     size_t i;
@@ -182,8 +183,8 @@ prune(struct pprof_profile *p, struct cpprof__regexp *drop,
     for (i = 0; i < p->samples.n && status == CPPROF_OK; i++)
         (is_from ? prune_sample_from : prune_sample)(p, &p->samples.at[i],
                                                      what);
-    free(dropped);
-    free(what);
+    cpprof__free(dropped);
+    cpprof__free(what);
     return status;
 }
 

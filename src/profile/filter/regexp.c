@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "own/memory.h"
 #include "profile/filter/re2.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static enum cpprof_status
 make(const char *expression, struct cpprof__buffer *head,
      struct cpprof__regexp **regexp, struct cpprof_error *error)
 {
-    struct cpprof__regexp *r = calloc(1, sizeof *r);
+    struct cpprof__regexp *r = cpprof__calloc(1, sizeof *r);
     struct cpprof__re2_error wrong = {"", ""};
     enum cpprof_status status = CPPROF_OK;
 
@@ -101,7 +102,7 @@ cpprof__regexp_free(struct cpprof__regexp *r)
     cpprof__re2_free(r->re2);
     cpprof__buffer_free(&r->clean);
     CPPROF__ARRAY_FREE(&r->known);
-    free(r);
+    cpprof__free(r);
 }
 
 /* ------------------------------------------------------------- match ---- */

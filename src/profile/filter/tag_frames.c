@@ -7,6 +7,7 @@
  */
 #include "base/buffer.h"
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/filter/filter.h"
 #include "profile/model/make.h"
 #include "profile/model/unit.h"
@@ -120,7 +121,8 @@ make_frames(struct tag_frames *t, uint8_t *wanted, struct cpprof_error *error)
 {
     size_t n = t->keys[0].n + t->keys[1].n, i;
 
-    t->frames = malloc((t->p->labels.sets.n + 1) * n * sizeof *t->frames);
+    t->frames =
+        cpprof__malloc((t->p->labels.sets.n + 1) * n * sizeof *t->frames);
     if (!t->frames)
         return cpprof__fail_nomem(error);
     for (i = 0; i < t->p->samples.n && !t->maker.failed; i++) {
@@ -144,7 +146,7 @@ extend_samples(struct tag_frames *t, struct cpprof_error *error)
     n_more = n_root + n_leaf;
     for (i = 0; i < p->samples.n; i++)
         total += p->samples.at[i].n_frames + n_more;
-    frames = next = malloc((total + 1) * sizeof *frames);
+    frames = next = cpprof__malloc((total + 1) * sizeof *frames);
     if (!frames)
         return cpprof__fail_nomem(error);
     for (i = 0; i < p->samples.n; i++) {
@@ -186,8 +188,8 @@ cpprof__add_tag_frames(struct pprof_profile *p, const char *root_keys,
     }
     matched[0] = t.matched[0];
     matched[1] = t.matched[1];
-    free(wanted);
-    free(t.frames);
+    cpprof__free(wanted);
+    cpprof__free(t.frames);
     CPPROF__ARRAY_FREE(&t.keys[0]);
     CPPROF__ARRAY_FREE(&t.keys[1]);
     cpprof__maker_free(&t.maker);

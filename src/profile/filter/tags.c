@@ -5,6 +5,7 @@
  */
 #include "base/buffer.h"
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/filter/filter.h"
 #include "profile/model/unit.h"
 
@@ -18,7 +19,7 @@
 uint8_t *
 cpprof__used_label_sets(const struct pprof_profile *p)
 {
-    uint8_t *used = calloc(p->labels.sets.n, 1);
+    uint8_t *used = cpprof__calloc(p->labels.sets.n, 1);
     size_t i;
 
     for (i = 0; used && i < p->samples.n; i++)
@@ -47,7 +48,7 @@ add_units(const struct pprof_profile *p, uint32_t set,
 static bool
 find_units(const struct pprof_profile *p, struct cpprof__label_units *units)
 {
-    uint8_t *seen = calloc(p->labels.sets.n, 1);
+    uint8_t *seen = cpprof__calloc(p->labels.sets.n, 1);
     size_t i;
 
     for (i = 0; seen && i < p->samples.n; i++) {
@@ -57,7 +58,7 @@ find_units(const struct pprof_profile *p, struct cpprof__label_units *units)
             add_units(p, set, units);
         seen[set] = 1;
     }
-    free(seen);
+    cpprof__free(seen);
     return seen != NULL;
 }
 
@@ -69,7 +70,7 @@ cpprof__label_units_make(struct pprof_profile *p,
     size_t i;
 
     units->n = p->strings.table.n;
-    units->units = malloc(units->n * sizeof *units->units);
+    units->units = cpprof__malloc(units->n * sizeof *units->units);
     if (!units->units)
         return cpprof__fail_nomem(error);
     memset(units->units, 0xff, units->n * sizeof *units->units);
@@ -89,7 +90,7 @@ cpprof__label_units_make(struct pprof_profile *p,
 void
 cpprof__label_units_free(struct cpprof__label_units *units)
 {
-    free(units->units);
+    cpprof__free(units->units);
     units->units = NULL;
 }
 
@@ -177,7 +178,7 @@ static enum cpprof_status
 parse_regexps(struct tag_filter *f, const char *text, const char *what,
               struct cpprof_error *error)
 {
-    char *copy = strdup(text), *next = copy, *part;
+    char *copy = cpprof__strdup(text), *next = copy, *part;
     enum cpprof_status status = CPPROF_OK;
 
     if (!copy)
@@ -193,7 +194,7 @@ parse_regexps(struct tag_filter *f, const char *text, const char *what,
             status = cpprof__fail_nomem(error);
         }
     }
-    free(copy);
+    cpprof__free(copy);
     return status;
 }
 
@@ -371,7 +372,7 @@ apply(struct pprof_profile *p, struct tag_filter *focus,
         matched[0] = keeper.focused;
         matched[1] = keeper.ignored;
     }
-    free(what);
+    cpprof__free(what);
     return status;
 }
 
@@ -455,6 +456,6 @@ cpprof__filter_tag_keys(struct pprof_profile *p, struct cpprof__regexp *show,
         if (status == CPPROF_OK)
             status = cpprof__regexp_status(hide, error);
     }
-    free(used);
+    cpprof__free(used);
     return status;
 }

@@ -12,6 +12,7 @@
  */
 #include "base/ranges.h"
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/legacy/maps.h"
 
 #include <string.h>
@@ -103,14 +104,14 @@ find_program(const struct pprof_profile *p, size_t *found)
         struct cpprof__text name = {cpprof__strings_text(&p->strings, file),
                                     cpprof__strings_n(&p->strings, file)};
 
-        free(room);
-        room = malloc(name.n + 1);
+        cpprof__free(room);
+        room = cpprof__malloc(name.n + 1);
         if (!room)
             return false;
         if (is_program(without_deleted(name, room), &failed))
             break;
     }
-    free(room);
+    cpprof__free(room);
     *found = i;
     return !failed;
 }
@@ -285,7 +286,7 @@ struct order {
 static bool
 order_make(struct order *o, size_t n)
 {
-    o->number = malloc((n + 1) * sizeof *o->number);
+    o->number = cpprof__malloc((n + 1) * sizeof *o->number);
     o->n = n;
     o->used = 0;
     if (o->number)
@@ -321,13 +322,13 @@ rearrange(const struct order *o, void **table, size_t *n, size_t *capacity,
 
     *n = o->used;
     if (!is_identity(o)) {
-        to = malloc((o->used + (size_t)1) * stride);
+        to = cpprof__malloc((o->used + (size_t)1) * stride);
         if (!to)
             return false;
         for (i = 0; i < o->n; i++)
             if (o->number[i] != PPROF_NONE)
                 memcpy(to + o->number[i] * stride, from + i * stride, stride);
-        free(from);
+        cpprof__free(from);
         *table = to;
         *capacity = o->used + (size_t)1;
     }
@@ -360,7 +361,7 @@ order_locations(struct pprof_profile *p)
             frames[j] = number_of(&o, frames[j]);
     }
     ok = REARRANGE(&o, &p->locations);
-    free(o.number);
+    cpprof__free(o.number);
     return ok;
 }
 
@@ -383,7 +384,7 @@ order_functions(struct pprof_profile *p)
         }
     }
     ok = REARRANGE(&o, &p->functions);
-    free(o.number);
+    cpprof__free(o.number);
     return ok;
 }
 

@@ -6,6 +6,7 @@
 #include "profile/model/check.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/model/id_map.h"
 
 #include <stdio.h>
@@ -233,14 +234,14 @@ check_parts(const struct parts *parts, const char *what,
 
     if (is_in_order(parts))
         return CPPROF_OK;
-    taken = calloc(parts->n_table / 8 + 1, 1);
+    taken = cpprof__calloc(parts->n_table / 8 + 1, 1);
     if (!taken)
         return cpprof__fail_nomem(error);
     for (i = 0; i < parts->n && status == CPPROF_OK; i++)
         if (!take(taken, parts->part(parts->records, i)))
             status = cpprof__fail(error, CPPROF_BAD_DATA, 0,
                                   "inconsistent profile: %s overlap", what);
-    free(taken);
+    cpprof__free(taken);
     return status;
 }
 

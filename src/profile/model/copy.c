@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A copy of a profile: of its arrays as they are, so that all indices hold. */
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/model/check.h"
 #include "profile/model/model.h"
 
@@ -13,7 +14,7 @@ copy_block(void **to, size_t *capacity, const void *from, size_t n,
 {
     if (!n)
         return true;
-    *to = malloc(n * item_bytes);
+    *to = cpprof__malloc(n * item_bytes);
     if (!*to)
         return false;
     memcpy(*to, from, n * item_bytes);
@@ -69,7 +70,7 @@ pprof_copy(const struct pprof_profile *profile, struct pprof_profile **copy,
 {
     CPPROF__NEED(error, profile && copy);
 
-    struct pprof_profile *made = calloc(1, sizeof *made);
+    struct pprof_profile *made = cpprof__calloc(1, sizeof *made);
 
     if (!made || !copy_names(made, profile) || !copy_tables(made, profile)) {
         pprof_free(made);

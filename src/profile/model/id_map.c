@@ -11,6 +11,8 @@
  */
 #include "profile/model/id_map.h"
 
+#include "own/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +43,7 @@ make_dense(struct cpprof__id_map *map, const void *records, size_t n,
             largest = id;
     }
     map->n_dense = largest + 1;
-    map->dense = malloc(map->n_dense * sizeof *map->dense);
+    map->dense = cpprof__malloc(map->n_dense * sizeof *map->dense);
     if (!map->dense)
         return false;
     memset(map->dense, 0xff, map->n_dense * sizeof *map->dense);
@@ -111,7 +113,7 @@ cpprof__id_map_make(struct cpprof__id_map *map, const void *records, size_t n,
 void
 cpprof__id_map_free(struct cpprof__id_map *map)
 {
-    free(map->dense);
+    cpprof__free(map->dense);
     cpprof__table_free(&map->sparse);
     memset(map, 0, sizeof *map);
 }

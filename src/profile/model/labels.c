@@ -11,6 +11,8 @@
  */
 #include "profile/model/labels.h"
 
+#include "own/memory.h"
+
 #include <string.h>
 
 bool
@@ -84,12 +86,12 @@ sort_labels(const struct cpprof__strings *strings, struct pprof_label *labels,
     struct pprof_label *spare = NULL;
 
     if (n > 16) {
-        spare = malloc(n * sizeof *spare);
+        spare = cpprof__malloc(n * sizeof *spare);
         if (!spare)
             return false;
     }
     merge_sort(strings, labels, n, spare);
-    free(spare);
+    cpprof__free(spare);
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include "profile/model/model.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/model/check.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@
 struct pprof_profile *
 cpprof__pprof_make(void)
 {
-    struct pprof_profile *p = calloc(1, sizeof *p);
+    struct pprof_profile *p = cpprof__calloc(1, sizeof *p);
 
     if (p && cpprof__strings_begin(&p->strings) &&
         cpprof__label_sets_begin(&p->labels))
@@ -41,7 +42,7 @@ pprof_free(struct pprof_profile *p)
     CPPROF__ARRAY_FREE(&p->samples);
     CPPROF__ARRAY_FREE(&p->values);
     CPPROF__ARRAY_FREE(&p->frames);
-    free(p);
+    cpprof__free(p);
 }
 
 uint64_t

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "profile/model/stand_ins.h"
 
+#include "own/memory.h"
 #include "profile/model/make.h"
 #include "profile/model/path.h"
 
@@ -75,7 +76,7 @@ bool
 cpprof__stand_ins_part(struct pprof_profile *p)
 {
     struct cpprof__maker m = {.p = p};
-    bool *parted = calloc(p->mappings.n + 1, sizeof *parted);
+    bool *parted = cpprof__calloc(p->mappings.n + 1, sizeof *parted);
     size_t i, k;
 
     m.failed = !parted;
@@ -92,6 +93,6 @@ cpprof__stand_ins_part(struct pprof_profile *p)
                           &p->strings, p->mappings.at[l->mapping].build_id));
     }
     cpprof__maker_free(&m);
-    free(parted);
+    cpprof__free(parted);
     return !m.failed;
 }

@@ -8,6 +8,7 @@
  * struct cpprof__strings. Mappings, locations and functions are written as the
  * model has them, one number higher.
  */
+#include "own/memory.h"
 #include "profile/otlp/attributes.h"
 
 #include "base/proto.h"
@@ -267,7 +268,7 @@ label_attribute(struct encoder *e, uint32_t key,
 static uint32_t *
 key_numbers(struct encoder *e, const struct pprof_label *labels, size_t n)
 {
-    uint32_t *keys = calloc(n + 1, sizeof *keys);
+    uint32_t *keys = cpprof__calloc(n + 1, sizeof *keys);
     size_t i;
 
     e->failed |= !keys;
@@ -311,7 +312,7 @@ put_label_set(struct encoder *e, uint32_t set)
                                label_attribute(e, keys[i], run.at, run.n));
     }
     CPPROF__ARRAY_FREE(&run);
-    free(keys);
+    cpprof__free(keys);
     if (e->label_bytes.n > mark)
         cpprof__put_end(&e->label_bytes, 2, mark);
     cpprof__put_uint_opt(&e->label_bytes, 3, link);
@@ -673,9 +674,9 @@ begin(struct encoder *e)
 {
     size_t i;
 
-    e->numbers = calloc(e->p->strings.table.n, sizeof *e->numbers);
-    e->spans = calloc(e->p->labels.sets.n, sizeof *e->spans);
-    e->stack_of = calloc(e->p->samples.n + 1, sizeof *e->stack_of);
+    e->numbers = cpprof__calloc(e->p->strings.table.n, sizeof *e->numbers);
+    e->spans = cpprof__calloc(e->p->labels.sets.n, sizeof *e->spans);
+    e->stack_of = cpprof__calloc(e->p->samples.n + 1, sizeof *e->stack_of);
     if (!e->numbers || !e->spans || !e->stack_of ||
         !cpprof__strings_begin(&e->strings) ||
         !cpprof__strings_begin(&e->attributes) ||
@@ -697,9 +698,9 @@ end(struct encoder *e)
     cpprof__strings_free(&e->links);
     cpprof__buffer_free(&e->scratch);
     cpprof__buffer_free(&e->label_bytes);
-    free(e->numbers);
-    free(e->spans);
-    free(e->stack_of);
+    cpprof__free(e->numbers);
+    cpprof__free(e->spans);
+    cpprof__free(e->stack_of);
 }
 
 enum cpprof_status

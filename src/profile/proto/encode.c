@@ -20,6 +20,7 @@
 
 #include "base/proto.h"
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/proto/pieces.h"
 
 struct encoder {
@@ -288,9 +289,9 @@ begin(struct encoder *e)
 {
     size_t n_strings = e->p->strings.table.n;
 
-    e->numbers = calloc(n_strings, sizeof *e->numbers);
-    e->order = calloc(n_strings, sizeof *e->order);
-    e->spans = calloc(e->p->labels.sets.n, sizeof *e->spans);
+    e->numbers = cpprof__calloc(n_strings, sizeof *e->numbers);
+    e->order = cpprof__calloc(n_strings, sizeof *e->order);
+    e->spans = cpprof__calloc(e->p->labels.sets.n, sizeof *e->spans);
     e->n_strings = 1; /* the empty one */
     return cpprof__pieces_make(&e->pieces, e->p, cpprof__varint) &&
            e->numbers && e->order && e->spans;
@@ -301,9 +302,9 @@ end(struct encoder *e)
 {
     cpprof__pieces_free(&e->pieces);
     cpprof__buffer_free(&e->label_bytes);
-    free(e->numbers);
-    free(e->order);
-    free(e->spans);
+    cpprof__free(e->numbers);
+    cpprof__free(e->order);
+    cpprof__free(e->spans);
 }
 
 enum cpprof_status

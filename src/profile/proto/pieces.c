@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "profile/proto/pieces.h"
 
+#include "own/memory.h"
+
 #include <string.h>
 
 /* Frames that room is made for at a time. More makes the buffer larger than
@@ -15,7 +17,7 @@ cpprof__pieces_make(struct cpprof__pieces *pieces,
 
     pieces->p = p;
     pieces->id_bytes = id_bytes;
-    pieces->at = calloc(n + 1, sizeof *pieces->at);
+    pieces->at = cpprof__calloc(n + 1, sizeof *pieces->at);
     for (i = 0; pieces->at && i < n; i++) {
         uint8_t bytes[CPPROF__PIECE_MAX];
         size_t used = id_bytes(bytes, p->locations.at[i].id);
@@ -32,7 +34,7 @@ cpprof__pieces_make(struct cpprof__pieces *pieces,
 void
 cpprof__pieces_free(struct cpprof__pieces *pieces)
 {
-    free(pieces->at);
+    cpprof__free(pieces->at);
     pieces->at = NULL;
 }
 

@@ -12,6 +12,7 @@
  *   underscores.
  * - Stacks whose values add up to nothing are left out.
  */
+#include "own/memory.h"
 #include "profile/text/text.h"
 
 #include "profile/model/path.h"
@@ -42,7 +43,7 @@ struct folder {
 static uint32_t *
 no_frames(size_t n)
 {
-    uint32_t *at = n ? malloc(n * sizeof *at) : NULL;
+    uint32_t *at = n ? cpprof__malloc(n * sizeof *at) : NULL;
 
     if (at)
         memset(at, 0xff, n * sizeof *at);
@@ -66,8 +67,8 @@ end(struct folder *f)
 {
     cpprof__strings_free(&f->names);
     cpprof__buffer_free(&f->scratch);
-    free(f->of_function);
-    free(f->of_location);
+    cpprof__free(f->of_function);
+    cpprof__free(f->of_location);
     CPPROF__ARRAY_FREE(&f->frames);
     CPPROF__ARRAY_FREE(&f->stacks);
     cpprof__index_free(&f->index);

@@ -13,6 +13,7 @@
  * Frames are collected until the header or the empty line behind them.
  */
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/legacy/rows.h"
 #include "profile/text/perf_line.h"
 #include "profile/text/perf_mappings.h"
@@ -416,7 +417,7 @@ finish_values(struct script *s)
         add_event_type(s, &s->events[i]);
     if (s->maker->failed)
         return;
-    values = calloc(p->samples.n, n_types * sizeof *values);
+    values = cpprof__calloc(p->samples.n, n_types * sizeof *values);
     if (!values) {
         s->maker->failed = true;
         return;
@@ -425,7 +426,7 @@ finish_values(struct script *s)
         values[i * n_types] = 1;
         values[i * n_types + 1 + s->counts.at[i].event] = s->counts.at[i].value;
     }
-    free(p->values.at);
+    cpprof__free(p->values.at);
     p->values.at = values;
     p->values.n = p->values.capacity = p->samples.n * n_types;
 }

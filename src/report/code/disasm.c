@@ -8,6 +8,7 @@
  * address in the binary is computed anew for each node, because one mapping may
  * hold several parts of the binary.
  */
+#include "own/memory.h"
 #include "report/code/binutils.h"
 #include "report/graph/trimmed.h"
 
@@ -81,7 +82,7 @@ find_wanted(struct disasm *d)
     const struct cpprof__trimmed *t = &d->t;
     size_t i;
 
-    d->wanted = calloc(t->g.p->strings.table.n + 1, 1);
+    d->wanted = cpprof__calloc(t->g.p->strings.table.n + 1, 1);
     if (!d->wanted)
         return false;
     for (i = 0; i < t->rows.n; i++) {
@@ -410,6 +411,6 @@ cpprof__disasm(struct cpprof__report *r)
     CPPROF__ARRAY_FREE(&d.placed);
     CPPROF__ARRAY_FREE(&d.routines);
     cpprof__trimmed_free(&d.t);
-    free(d.wanted);
+    cpprof__free(d.wanted);
     return status;
 }

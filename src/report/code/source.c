@@ -7,6 +7,7 @@
 #include "report/code/source.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 #include "profile/model/path.h"
 
 #include <ctype.h>
@@ -138,7 +139,7 @@ drop(struct cpprof__source_file *f)
 {
     cpprof__buffer_free(&f->text);
     CPPROF__ARRAY_FREE(&f->lines);
-    free(f->error);
+    cpprof__free(f->error);
     f->error = NULL;
     f->held = false;
 }
@@ -206,10 +207,11 @@ static void
 set_error(struct cpprof__source_file *f, const char *path, int failed)
 {
     const char *why = strerror(failed);
+    struct cpprof__buffer text = {0};
 
-    if (asprintf(&f->error, "open %s: %c%s", path, tolower((unsigned char)*why),
-                 *why ? why + 1 : "") < 0)
-        f->error = NULL;
+    cpprof__buffer_printf(&text, "open %s: %c%s", path,
+                          tolower((unsigned char)*why), *why ? why + 1 : "");
+    f->error = (char *)text.data;
 }
 
 /* ------------------------------------------------------------ search ---- */
@@ -280,7 +282,8 @@ static int
 search_tails(const struct cpprof__source *s, const char *path,
              struct cpprof__source_file *f)
 {
-    char *why = f->error, *whole = NULL;
+    struct cpprof__buffer whole = {0};
+    char *why = f->error;
     const char *tail = path;
     int failed = ENOENT;
 
@@ -289,12 +292,14 @@ search_tails(const struct cpprof__source *s, const char *path,
     f->error = NULL;
     while (failed && failed != ENOMEM && (tail = strchr(tail, '/')))
         failed = try_folders(s, ++tail, false, f);
-    if (failed && failed != ENOMEM && *path == '/' && why &&
-        asprintf(&whole, "%s; nor found in %s", why, s->search_path) < 0)
+    if (failed && failed != ENOMEM && *path == '/' && why)
+        cpprof__buffer_printf(&whole, "%s; nor found in %s", why,
+                              s->search_path);
+    if (whole.failed)
         failed = ENOMEM;
-    f->error = !failed ? NULL : *path == '/' ? whole : why;
+    f->error = !failed ? NULL : *path == '/' ? (char *)whole.data : why;
     if (f->error != why)
-        free(why);
+        cpprof__free(why);
     return failed;
 }
 
@@ -316,10 +321,13 @@ load(struct cpprof__source *s, const char *path, size_t n,
             set_error(f, path + cut, failed);
     } else {
         failed = try_folders(s, path + cut, true, f);
-        if (failed && failed != ENOMEM &&
-            asprintf(&f->error, "could not find file %s on path %s", path + cut,
-                     s->search_path) < 0)
-            f->error = NULL;
+        if (failed && failed != ENOMEM) {
+            struct cpprof__buffer text = {0};
+
+            cpprof__buffer_printf(&text, "could not find file %s on path %s",
+                                  path + cut, s->search_path);
+            f->error = (char *)text.data;
+        }
     }
     if (failed && failed != ENOMEM && failed != EINVAL)
         failed = search_tails(s, path + cut, f);
@@ -373,7 +381,7 @@ cpprof__source_free(struct cpprof__source *s)
     drop_all(s);
     CPPROF__ARRAY_FREE(&s->files);
     cpprof__strings_free(&s->names);
-    free(s->own_path);
+    cpprof__free(s->own_path);
     s->own_path = NULL;
 }
 

@@ -13,6 +13,7 @@
 #include "report/code/weblist.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,7 @@ find_sites(struct cpprof__weblist *w)
     size_t n_strings = p->strings.table.n, i;
     bool any = false;
 
-    w->pretty = malloc((n_strings + 1) * sizeof *w->pretty);
+    w->pretty = cpprof__malloc((n_strings + 1) * sizeof *w->pretty);
     if (!w->pretty || !CPPROF__ARRAY_ROOM(&w->sites, p->locations.n + 1))
         return cpprof__fail_nomem(w->r->error);
     memset(w->pretty, 0xff, (n_strings + 1) * sizeof *w->pretty);
@@ -185,7 +186,7 @@ cpprof__weblist(struct cpprof__report *r)
     cpprof__regexp_free(w.matching);
     CPPROF__ARRAY_FREE(&w.sites);
     cpprof__strings_free(&w.wanted);
-    free(w.pretty);
+    cpprof__free(w.pretty);
     cpprof__strings_free(&w.names);
     CPPROF__ARRAY_FREE(&w.codes);
     CPPROF__ARRAY_FREE(&w.shown);

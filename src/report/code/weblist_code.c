@@ -4,6 +4,7 @@
  * shown under. Source: internal/report/source.go expandAddresses,
  * splitIntoRanges, addStack, handleUnprocessed, initSamples.
  */
+#include "own/memory.h"
 #include "report/code/weblist.h"
 
 #include "base/status.h"
@@ -165,7 +166,7 @@ add_site(struct maker *m, const struct cpprof__site *site)
 {
     const struct pprof_profile *p = m->w->r->p;
     const struct pprof_location *l = &p->locations.at[site->location];
-    struct frame *frames = calloc(l->n_lines + 1, sizeof *frames);
+    struct frame *frames = cpprof__calloc(l->n_lines + 1, sizeof *frames);
     struct cpprof__code *code;
     uint32_t i;
 
@@ -187,7 +188,7 @@ add_site(struct maker *m, const struct cpprof__site *site)
         code->length = 1;
         show(m, frames, l->n_lines);
     }
-    free(frames);
+    cpprof__free(frames);
 }
 
 /* ------------------------------------------------------------- ranges -- */
@@ -497,14 +498,14 @@ by_position(const void *x, const void *y, void *ctx)
 enum cpprof_status
 cpprof__weblist_code(struct cpprof__weblist *w)
 {
-    struct maker *m = calloc(1, sizeof *m);
+    struct maker *m = cpprof__calloc(1, sizeof *m);
     size_t n = w->r->p->mappings.n, i;
     bool failed;
 
     if (!m)
         return cpprof__fail_nomem(w->r->error);
     m->w = w;
-    m->binaries = calloc(n + 1, sizeof *m->binaries);
+    m->binaries = cpprof__calloc(n + 1, sizeof *m->binaries);
     m->failed = !m->binaries;
     if (!m->failed)
         find_ranges(m);
@@ -516,11 +517,11 @@ cpprof__weblist_code(struct cpprof__weblist *w)
     failed = m->failed;
     for (i = 0; m->binaries && i < n; i++)
         cpprof__image_close(&m->binaries[i].image);
-    free(m->binaries);
+    cpprof__free(m->binaries);
     CPPROF__ARRAY_FREE(&m->ranges);
     cpprof__objdump_free(&m->objdump);
     cpprof__lookup_free(&m->lookup);
-    free(m);
+    cpprof__free(m);
     if (failed)
         return cpprof__fail_nomem(w->r->error);
     add_values(w);

@@ -5,6 +5,7 @@
  * value. Source: internal/graph/dotgraph.go,
  * internal/report/report.go printDOT.
  */
+#include "own/memory.h"
 #include "report/dot/dot_text.h"
 #include "report/dot/visual.h"
 
@@ -341,10 +342,10 @@ cpprof__dot(struct cpprof__report *r)
 {
     struct drawing d = {.r = r};
     enum cpprof_status status = cpprof__visual_make(&d.v, r);
-    uint8_t *has_tags = calloc(d.v.t.g.nodes.n + 1, 1);
+    uint8_t *has_tags = cpprof__calloc(d.v.t.g.nodes.n + 1, 1);
     bool failed = false;
 
-    d.id = calloc(d.v.t.g.nodes.n + 1, sizeof *d.id);
+    d.id = cpprof__calloc(d.v.t.g.nodes.n + 1, sizeof *d.id);
     if (status == CPPROF_OK && (!d.id || !has_tags))
         status = cpprof__fail_nomem(r->error);
     if (status == CPPROF_OK) {
@@ -356,7 +357,7 @@ cpprof__dot(struct cpprof__report *r)
     if (failed)
         status = cpprof__fail_nomem(r->error);
     cpprof__visual_free(&d.v);
-    free(d.id);
-    free(has_tags);
+    cpprof__free(d.id);
+    cpprof__free(has_tags);
     return status;
 }

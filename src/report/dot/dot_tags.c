@@ -4,6 +4,7 @@
  * few, else they are gathered around the largest of them into ranges. Source:
  * internal/graph/dotgraph.go addNodelets, collapsedTags.
  */
+#include "own/memory.h"
 #include "report/dot/dot_text.h"
 #include "report/dot/visual.h"
 
@@ -77,7 +78,7 @@ collect(const struct boxes *b, uint32_t node, const uint32_t *labels, size_t *n)
     const struct cpprof__node_tags *tags = &b->v->tags;
     size_t first = tags->by_node.first[node],
            last = tags->by_node.first[node + 1], i;
-    struct box *boxes = malloc((last - first + 1) * sizeof *boxes);
+    struct box *boxes = cpprof__malloc((last - first + 1) * sizeof *boxes);
 
     *n = 0;
     for (i = first; boxes && i < last; i++) {
@@ -252,7 +253,7 @@ draw_numbers(const struct boxes *b, uint32_t node, uint32_t labels,
              solid ? "" : " style=\"dotted\"");
         n_drawn++;
     }
-    free(boxes);
+    cpprof__free(boxes);
     return n_drawn;
 }
 
@@ -278,7 +279,7 @@ draw_texts(const struct boxes *b, uint32_t node, size_t id, bool *failed)
         n_drawn +=
             1 + draw_numbers(b, node, boxes[i].tag->labels, source[1], failed);
     }
-    free(boxes);
+    cpprof__free(boxes);
     return n_drawn;
 }
 

@@ -12,6 +12,7 @@
  * Invariants: the tags of one node lie together, in the order that the
  * reference has.
  */
+#include "own/memory.h"
 #include "report/dot/visual.h"
 
 #include "base/status.h"
@@ -58,7 +59,7 @@ label_text(const struct cpprof__strings *strings, const struct pprof_label *l)
 {
     size_t n_key = cpprof__strings_n(strings, l->key);
     size_t n_text = cpprof__strings_n(strings, l->text);
-    char *text = malloc(n_key + n_text + 2);
+    char *text = cpprof__malloc(n_key + n_text + 2);
 
     if (!text)
         return NULL;
@@ -83,7 +84,7 @@ static uint32_t
 join(struct maker *m, const struct pprof_label *l, size_t n)
 {
     const struct cpprof__strings *strings = &m->t->g.p->strings;
-    char **texts = calloc(n + 1, sizeof *texts);
+    char **texts = cpprof__calloc(n + 1, sizeof *texts);
     struct cpprof__buffer joined = {0};
     uint32_t string = 0;
     size_t n_texts = 0, i;
@@ -108,8 +109,8 @@ join(struct maker *m, const struct pprof_label *l, size_t n)
             string = intern(m, joined.data, joined.n);
     }
     for (i = 0; i < n_texts; i++)
-        free(texts[i]);
-    free(texts);
+        cpprof__free(texts[i]);
+    cpprof__free(texts);
     cpprof__buffer_free(&joined);
     return string;
 }
@@ -146,7 +147,7 @@ make_sets(struct maker *m)
     const struct cpprof__label_sets *sets = &m->t->g.p->labels;
     size_t i;
 
-    m->sets = calloc(sets->sets.n + 1, sizeof *m->sets);
+    m->sets = cpprof__calloc(sets->sets.n + 1, sizeof *m->sets);
     m->failed |= !m->sets;
     for (i = 0; i < sets->sets.n && !m->failed; i++) {
         size_t n;
@@ -269,8 +270,8 @@ cpprof__node_tags_make(struct cpprof__node_tags *tags,
     struct maker m = {.tags = tags, .t = t};
     size_t i;
 
-    m.wanted = calloc(t->g.nodes.n + 1, 1);
-    m.seen = calloc(t->g.nodes.n + 1, sizeof *m.seen);
+    m.wanted = cpprof__calloc(t->g.nodes.n + 1, 1);
+    m.seen = cpprof__calloc(t->g.nodes.n + 1, sizeof *m.seen);
     m.failed = !m.wanted || !m.seen || !cpprof__strings_begin(&tags->texts);
     if (!m.failed)
         make_sets(&m);
@@ -280,11 +281,11 @@ cpprof__node_tags_make(struct cpprof__node_tags *tags,
         add_sample(&m, i);
     if (!m.failed)
         finish(&m);
-    free(m.sets);
+    cpprof__free(m.sets);
     CPPROF__ARRAY_FREE(&m.numbers);
     cpprof__table_free(&m.keys);
-    free(m.wanted);
-    free(m.seen);
+    cpprof__free(m.wanted);
+    cpprof__free(m.seen);
     return m.failed ? cpprof__fail_nomem(t->r->error) : CPPROF_OK;
 }
 

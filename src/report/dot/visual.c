@@ -14,6 +14,7 @@
 #include "report/dot/visual.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -84,7 +85,8 @@ static enum cpprof_status
 sort_by_entropy(struct cpprof__trimmed *t)
 {
     size_t n = t->g.nodes.n + 1, i;
-    struct side *in = calloc(n, sizeof *in), *out = calloc(n, sizeof *out);
+    struct side *in = cpprof__calloc(n, sizeof *in),
+                *out = cpprof__calloc(n, sizeof *out);
     enum cpprof_status status;
 
     status = in && out ? CPPROF_OK : cpprof__fail_nomem(t->r->error);
@@ -102,8 +104,8 @@ sort_by_entropy(struct cpprof__trimmed *t)
         }
         status = cpprof__trimmed_sort(t);
     }
-    free(in);
-    free(out);
+    cpprof__free(in);
+    cpprof__free(out);
     return status;
 }
 
@@ -190,11 +192,11 @@ drop_redundant(struct cpprof__visual *v)
 {
     const struct cpprof__calls *c = &v->calls;
     size_t n = v->t.g.nodes.n + 1, i, j;
-    struct search s = {v, malloc(n * sizeof *s.queue),
-                       calloc(n, sizeof *s.seen)};
+    struct search s = {v, cpprof__malloc(n * sizeof *s.queue),
+                       cpprof__calloc(n, sizeof *s.seen)};
     bool ok;
 
-    v->redundant = calloc(v->t.g.edges.n + 1, 1);
+    v->redundant = cpprof__calloc(v->t.g.edges.n + 1, 1);
     ok = s.queue && s.seen && v->redundant;
     for (i = v->t.rows.n; ok && i; i--) {
         uint32_t node = v->t.rows.at[i - 1].node;
@@ -208,8 +210,8 @@ drop_redundant(struct cpprof__visual *v)
                 v->redundant[edge] = 1;
         }
     }
-    free(s.queue);
-    free(s.seen);
+    cpprof__free(s.queue);
+    cpprof__free(s.seen);
     return ok ? CPPROF_OK : cpprof__fail_nomem(v->t.r->error);
 }
 
@@ -246,7 +248,7 @@ cpprof__visual_free(struct cpprof__visual *v)
     cpprof__calls_free(&v->calls);
     cpprof__node_tags_free(&v->tags);
     cpprof__trimmed_free(&v->t);
-    free(v->redundant);
+    cpprof__free(v->redundant);
 }
 
 /* --------------------------------------------------------- dense graphs -- */

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "own/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ find_pivots(struct drawing *d)
     status = cpprof__regexp_make(d->r->view->pivot, "pivot", &pivot, error);
     if (status != CPPROF_OK)
         return status;
-    d->pivots = calloc(d->g.nodes.n + 1, 1);
+    d->pivots = cpprof__calloc(d->g.nodes.n + 1, 1);
     for (i = 0; d->pivots && i < d->g.nodes.n; i++) {
         name.n = 0;
         cpprof__stacks_name(&d->g, &d->g.nodes.at[i], &name);
@@ -108,7 +109,7 @@ sums_of(const char *text, size_t n)
 static struct sums *
 sums_of_names(struct drawing *d)
 {
-    struct sums *sums = malloc((d->g.nodes.n + 1) * sizeof *sums);
+    struct sums *sums = cpprof__malloc((d->g.nodes.n + 1) * sizeof *sums);
     struct cpprof__buffer name = {0};
     size_t i;
 
@@ -118,7 +119,7 @@ sums_of_names(struct drawing *d)
         sums[i] = sums_of(name.n ? (char *)name.data : "", name.n);
     }
     if (name.failed) {
-        free(sums);
+        cpprof__free(sums);
         sums = NULL;
     }
     cpprof__buffer_free(&name);
@@ -199,7 +200,7 @@ find_zoomed(struct drawing *d)
     if (!d->is_found)
         d->way.n = 0;
     CPPROF__ARRAY_FREE(&wanted.steps);
-    free(names);
+    cpprof__free(names);
     return status;
 }
 
@@ -317,14 +318,14 @@ cpprof__print_boxes(struct cpprof__report *r, struct cpprof__stack_cut cut)
     cut.n_way = d.way.n;
     if (status == CPPROF_OK)
         status = cpprof__stack_tree_make(&d.tree, &d.g, &cut, r->error);
-    d.name = calloc(d.g.nodes.n + 1, sizeof *d.name);
+    d.name = cpprof__calloc(d.g.nodes.n + 1, sizeof *d.name);
     if (status == CPPROF_OK && (!d.name || !print(&d)))
         status = cpprof__fail_nomem(r->error);
     cpprof__stack_tree_free(&d.tree);
     cpprof__graph_free(&d.g);
     CPPROF__ARRAY_FREE(&d.way);
-    free(d.pivots);
-    free(d.name);
+    cpprof__free(d.pivots);
+    cpprof__free(d.name);
     return status;
 }
 

@@ -5,6 +5,7 @@
  * (profile/text/collapsed_write.c). Values are those of the sample type, in its
  * own unit: they are counts to be added up by others.
  */
+#include "own/memory.h"
 #include "profile/text/text.h"
 #include "report/flame/stacks.h"
 
@@ -27,7 +28,7 @@ make_names(struct collapsed *c)
 {
     size_t i, k;
 
-    c->name = calloc(c->g.nodes.n + 1, sizeof *c->name);
+    c->name = cpprof__calloc(c->g.nodes.n + 1, sizeof *c->name);
     if (!c->name)
         return false;
     for (i = 0; i < c->g.nodes.n; i++) {
@@ -89,6 +90,6 @@ cpprof__collapsed(struct cpprof__report *r)
     cpprof__stacks_free(&c.stacks);
     cpprof__graph_free(&c.g);
     cpprof__buffer_free(&c.names);
-    free(c.name);
+    cpprof__free(c.name);
     return status;
 }

@@ -6,6 +6,7 @@
  * Large children get their part of the run. The rest moves to the end and is
  * not looked at again.
  */
+#include "own/memory.h"
 #include "report/flame/stacks.h"
 
 #include "base/status.h"
@@ -260,11 +261,11 @@ cpprof__stack_tree_make(struct cpprof__stack_tree *tree,
         .g = g,
         .tree = tree,
         .cut = cut,
-        .items = malloc(n * sizeof *m.items),
-        .sorted = malloc(n * sizeof *m.sorted),
-        .child_of = malloc(n * sizeof *m.child_of),
-        .child = malloc(n_nodes * sizeof *m.child),
-        .seen = calloc(n_nodes, sizeof *m.seen),
+        .items = cpprof__malloc(n * sizeof *m.items),
+        .sorted = cpprof__malloc(n * sizeof *m.sorted),
+        .child_of = cpprof__malloc(n * sizeof *m.child_of),
+        .child = cpprof__malloc(n_nodes * sizeof *m.child),
+        .seen = cpprof__calloc(n_nodes, sizeof *m.seen),
     };
     bool ok =
         m.items && m.sorted && m.child_of && m.child && m.seen && add_root(&m);
@@ -276,11 +277,11 @@ cpprof__stack_tree_make(struct cpprof__stack_tree *tree,
         if (ok)
             sort_items(&m, i);
     }
-    free(m.items);
-    free(m.sorted);
-    free(m.child_of);
-    free(m.child);
-    free(m.seen);
+    cpprof__free(m.items);
+    cpprof__free(m.sorted);
+    cpprof__free(m.child_of);
+    cpprof__free(m.child);
+    cpprof__free(m.seen);
     CPPROF__ARRAY_FREE(&m.children);
     CPPROF__ARRAY_FREE(&m.order);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);

@@ -9,6 +9,7 @@
  * parents. Leaving them out on the way, as is done for graphs, comes to the
  * same: an edge's value is that of all samples through its child.
  */
+#include "own/memory.h"
 #include "report/graph.h"
 
 #include "base/status.h"
@@ -152,16 +153,16 @@ plant_all(struct planter *p)
 static bool
 make_view(struct planter *p)
 {
-    struct pprof_profile *view = malloc(sizeof *view);
+    struct pprof_profile *view = cpprof__malloc(sizeof *view);
     const struct pprof_profile *of = p->g->p;
     struct cpprof__sample *samples;
     size_t n = cpprof__keys_count(&p->locations), i;
 
-    p->tree.first_node = malloc((n + 1) * sizeof *p->tree.first_node);
-    samples = malloc((of->samples.n + 1) * sizeof *samples);
+    p->tree.first_node = cpprof__malloc((n + 1) * sizeof *p->tree.first_node);
+    samples = cpprof__malloc((of->samples.n + 1) * sizeof *samples);
     if (!view || !samples || !p->tree.first_node) {
-        free(view);
-        free(samples);
+        cpprof__free(view);
+        cpprof__free(samples);
         return false;
     }
     for (i = 0; i < n; i++)
@@ -189,8 +190,8 @@ cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error)
 
     p.tree.value = g->value;
     p.tree.divisor = g->divisor;
-    p.frames = malloc((g->p->frames.n + 1) * sizeof *p.frames);
-    p.origins = malloc((g->nodes.n + 1) * sizeof *p.origins);
+    p.frames = cpprof__malloc((g->p->frames.n + 1) * sizeof *p.frames);
+    p.origins = cpprof__malloc((g->nodes.n + 1) * sizeof *p.origins);
     if (p.origins)
         memset(p.origins, 0xff, g->nodes.n * sizeof *p.origins);
     if (!p.frames || !p.origins || !plant_all(&p) || !make_view(&p))
@@ -204,8 +205,8 @@ cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error)
     cpprof__table_free(&p.locations);
     cpprof__table_free(&p.nodes);
     CPPROF__ARRAY_FREE(&p.ends);
-    free(p.frames);
-    free(p.origins);
+    cpprof__free(p.frames);
+    cpprof__free(p.origins);
     cpprof__graph_free(&p.tree);
     return status;
 }

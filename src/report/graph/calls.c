@@ -11,6 +11,7 @@
 #include "report/graph/calls.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,8 @@ print_names(struct cpprof__calls *c)
     const struct cpprof__graph *g = &c->t->g;
     size_t n = g->nodes.n + 1, i;
 
-    c->name = calloc(n, sizeof *c->name);
-    c->n_name = malloc(n * sizeof *c->n_name);
+    c->name = cpprof__calloc(n, sizeof *c->name);
+    c->n_name = cpprof__malloc(n * sizeof *c->n_name);
     if (!c->name || !c->n_name)
         return false;
     memset(c->n_name, 0xff, n * sizeof *c->n_name);
@@ -87,11 +88,12 @@ make_ranks(struct cpprof__calls *c)
 {
     const struct cpprof__graph *g = &c->t->g;
     size_t n = 0, i;
-    uint32_t *nodes = malloc((g->nodes.n + 1) * sizeof *nodes), name = 0;
+    uint32_t *nodes = cpprof__malloc((g->nodes.n + 1) * sizeof *nodes),
+             name = 0;
 
-    c->ranks = calloc(g->nodes.n + 1, sizeof *c->ranks);
+    c->ranks = cpprof__calloc(g->nodes.n + 1, sizeof *c->ranks);
     if (!nodes || !c->ranks) {
-        free(nodes);
+        cpprof__free(nodes);
         return false;
     }
     for (i = 0; i < g->nodes.n; i++)
@@ -106,7 +108,7 @@ make_ranks(struct cpprof__calls *c)
     }
     for (i = 0; i < g->nodes.n; i++)
         c->ranks[i] = c->ranks[g->nodes.at[i].origin];
-    free(nodes);
+    cpprof__free(nodes);
     return !c->failed;
 }
 
@@ -138,7 +140,7 @@ enum cpprof_status
 cpprof__calls_make(struct cpprof__calls *c, struct cpprof__trimmed *t,
                    size_t *n_dropped)
 {
-    uint8_t *listed = calloc(t->g.nodes.n + 1, 1);
+    uint8_t *listed = cpprof__calloc(t->g.nodes.n + 1, 1);
     size_t kept = 0, i;
     bool ok;
 
@@ -154,7 +156,7 @@ cpprof__calls_make(struct cpprof__calls *c, struct cpprof__trimmed *t,
         if (cpprof__abs(e->weight) >= t->edge_cutoff || !listed[e->to])
             t->g.edges.at[kept++] = *e;
     }
-    free(listed);
+    cpprof__free(listed);
     if (n_dropped)
         *n_dropped = t->g.edges.n - kept;
     t->g.edges.n = kept;
@@ -177,8 +179,8 @@ cpprof__calls_free(struct cpprof__calls *c)
 {
     cpprof__lists_free(&c->in);
     cpprof__lists_free(&c->out);
-    free(c->name);
-    free(c->n_name);
-    free(c->ranks);
+    cpprof__free(c->name);
+    cpprof__free(c->n_name);
+    cpprof__free(c->ranks);
     cpprof__buffer_free(&c->names);
 }

@@ -12,6 +12,7 @@
  * read and one level to write. The edges of the others are listed first, which
  * prefetches their slots, and then looked up.
  */
+#include "own/memory.h"
 #include "report/graph.h"
 
 #include "base/status.h"
@@ -97,7 +98,7 @@ grow(struct walk *w, size_t n_looked_up)
     struct walk old = *w;
     size_t n = w->n_slots ? w->n_slots * 2 : 1024, i;
 
-    w->slots = calloc(n, sizeof *w->slots);
+    w->slots = cpprof__calloc(n, sizeof *w->slots);
     if (!w->slots) {
         w->slots = old.slots;
         return false;
@@ -108,7 +109,7 @@ grow(struct walk *w, size_t n_looked_up)
             w->slots[find(w, old.slots[i].ends & ~BITS)] = old.slots[i];
     for (i = 0; i < n_looked_up; i++)
         w->steps.at[i].slot = find(w, w->steps.at[i].edge & ~BITS);
-    free(old.slots);
+    cpprof__free(old.slots);
     return true;
 }
 
@@ -292,8 +293,8 @@ walk_make(struct walk *w, const uint8_t *kept, const uint8_t *watched)
     const struct cpprof__graph *g = w->g;
     size_t i, k;
 
-    w->nodes = malloc(g->nodes.n + 1);
-    w->locations = malloc(g->p->locations.n + 1);
+    w->nodes = cpprof__malloc(g->nodes.n + 1);
+    w->locations = cpprof__malloc(g->p->locations.n + 1);
     if (!w->nodes || !w->locations || !grow(w, 0))
         return false;
     for (i = 0; i < g->nodes.n; i++)
@@ -343,9 +344,9 @@ cpprof__graph_add_edges(struct cpprof__graph *g, const uint8_t *kept,
     bool ok;
 
     ok = walk_make(&w, kept, watched) && walk_all(&w) && to_edges(&w);
-    free(w.nodes);
-    free(w.locations);
-    free(w.slots);
+    cpprof__free(w.nodes);
+    cpprof__free(w.locations);
+    cpprof__free(w.slots);
     CPPROF__ARRAY_FREE(&w.levels);
     CPPROF__ARRAY_FREE(&w.steps);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);

@@ -15,6 +15,7 @@
 #include "report/graph/trimmed.h"
 
 #include "base/status.h"
+#include "own/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static enum cpprof_status
 print_names(struct cpprof__trimmed *t)
 {
     /* By node: the first row that has it, + 1. */
-    size_t *known = calloc(t->g.nodes.n + 1, sizeof *known), i;
+    size_t *known = cpprof__calloc(t->g.nodes.n + 1, sizeof *known), i;
 
     for (i = 0; known && i < t->rows.n; i++) {
         struct cpprof__report_row *row = &t->rows.at[i];
@@ -60,7 +61,7 @@ print_names(struct cpprof__trimmed *t)
         cpprof__node_name(&t->g, &t->g.nodes.at[row->node], &t->names);
         row->n_name = (uint32_t)(t->names.n - row->name);
     }
-    free(known);
+    cpprof__free(known);
     return !known || t->names.failed ? cpprof__fail_nomem(t->r->error)
                                      : CPPROF_OK;
 }
@@ -170,7 +171,7 @@ cpprof__select_unit(struct cpprof__trimmed *t, bool whole)
 uint8_t *
 cpprof__trimmed_kept(const struct cpprof__trimmed *t)
 {
-    uint8_t *kept = malloc(t->g.nodes.n + 1);
+    uint8_t *kept = cpprof__malloc(t->g.nodes.n + 1);
     size_t i;
 
     if (!kept)
@@ -191,7 +192,7 @@ cpprof__trimmed_edges(struct cpprof__trimmed *t)
         return cpprof__fail_nomem(t->r->error);
     t->g.edges.n = 0;
     status = cpprof__graph_add_edges(&t->g, kept, kept, t->r->error);
-    free(kept);
+    cpprof__free(kept);
     return status;
 }
 

@@ -12,6 +12,7 @@
  * The walk touches one record for every frame that changes. These records are
  * small and lie together, and the nodes themselves are filled in at the end.
  */
+#include "own/memory.h"
 #include "report/graph.h"
 
 #include "base/status.h"
@@ -146,16 +147,17 @@ walk_make(struct walk *w)
     size_t n = w->g->nodes.n + 1;
     bool divide = w->g->divisor != CPPROF__NO_DIVISOR;
 
-    w->sums = calloc(n, sizeof *w->sums);
-    w->flat = calloc(n, sizeof *w->flat);
-    free(w->g->shared);
-    w->g->shared = malloc((w->g->p->samples.n + 1) * sizeof *w->g->shared);
-    free(w->g->several_sums);
+    w->sums = cpprof__calloc(n, sizeof *w->sums);
+    w->flat = cpprof__calloc(n, sizeof *w->flat);
+    cpprof__free(w->g->shared);
+    w->g->shared =
+        cpprof__malloc((w->g->p->samples.n + 1) * sizeof *w->g->shared);
+    cpprof__free(w->g->several_sums);
     w->g->several_sums =
-        calloc(w->g->several.n / 2 + 1, sizeof *w->g->several_sums);
+        cpprof__calloc(w->g->several.n / 2 + 1, sizeof *w->g->several_sums);
     if (divide) {
-        w->divisors.flat = calloc(n, sizeof *w->divisors.flat);
-        w->divisors.cum = calloc(n, sizeof *w->divisors.cum);
+        w->divisors.flat = cpprof__calloc(n, sizeof *w->divisors.flat);
+        w->divisors.cum = cpprof__calloc(n, sizeof *w->divisors.cum);
     }
     return w->sums && w->flat && w->g->shared && w->g->several_sums &&
            (!divide || (w->divisors.flat && w->divisors.cum));
@@ -188,9 +190,9 @@ cpprof__graph_add_values(struct cpprof__graph *g, struct cpprof_error *error)
         walk_all(&w);
         to_nodes(&w);
     }
-    free(w.sums);
-    free(w.flat);
-    free(w.divisors.flat);
-    free(w.divisors.cum);
+    cpprof__free(w.sums);
+    cpprof__free(w.flat);
+    cpprof__free(w.divisors.flat);
+    cpprof__free(w.divisors.cum);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);
 }

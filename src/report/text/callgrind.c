@@ -5,6 +5,7 @@
  * internal/report/report.go printCallgrind, and
  * https://valgrind.org/docs/manual/cl-format.html
  */
+#include "own/memory.h"
 #include "report/graph/calls.h"
 
 #include "base/status.h"
@@ -120,12 +121,13 @@ find_same_names(struct writer *w)
 {
     size_t n_rows = w->t.rows.n, n_nodes = w->t.g.nodes.n, n_functions, i;
     struct cpprof__table names = {0}, callers = {0}, functions = {0};
-    uint32_t *count = calloc(n_rows + 1, sizeof *count); /* by name */
-    uint32_t *which = calloc(n_rows + 1, sizeof *which); /* by function */
+    uint32_t *count = cpprof__calloc(n_rows + 1, sizeof *count); /* by name */
+    uint32_t *which =
+        cpprof__calloc(n_rows + 1, sizeof *which); /* by function */
 
-    w->which = calloc(n_nodes + 1, sizeof *w->which);
-    w->n_same = calloc(n_nodes + 1, sizeof *w->n_same);
-    w->callees = calloc(n_nodes + 1, sizeof *w->callees);
+    w->which = cpprof__calloc(n_nodes + 1, sizeof *w->which);
+    w->n_same = cpprof__calloc(n_nodes + 1, sizeof *w->n_same);
+    w->callees = cpprof__calloc(n_nodes + 1, sizeof *w->callees);
     w->failed |= !count || !which || !w->which || !w->n_same || !w->callees;
     for (i = 0; i < n_rows && !w->failed; i++) {
         uint32_t at = w->t.rows.at[i].node, name, caller, function;
@@ -152,8 +154,8 @@ find_same_names(struct writer *w)
 
         w->n_same[at] = count[w->n_same[at]];
     }
-    free(count);
-    free(which);
+    cpprof__free(count);
+    cpprof__free(which);
     cpprof__table_free(&names);
     cpprof__table_free(&callers);
     cpprof__table_free(&functions);
@@ -312,7 +314,7 @@ print_all(struct writer *w)
 static bool
 numbered_begin(struct numbered *n, const struct pprof_profile *p)
 {
-    n->known = calloc(p->strings.table.n + 1, sizeof *n->known);
+    n->known = cpprof__calloc(p->strings.table.n + 1, sizeof *n->known);
     return n->known && cpprof__strings_begin(&n->texts);
 }
 
@@ -320,7 +322,7 @@ static void
 numbered_free(struct numbered *n)
 {
     cpprof__strings_free(&n->texts);
-    free(n->known);
+    cpprof__free(n->known);
 }
 
 enum cpprof_status
@@ -352,8 +354,8 @@ cpprof__callgrind(struct cpprof__report *r)
     numbered_free(&w.objects);
     numbered_free(&w.files);
     numbered_free(&w.names);
-    free(w.which);
-    free(w.n_same);
-    free(w.callees);
+    cpprof__free(w.which);
+    cpprof__free(w.n_same);
+    cpprof__free(w.callees);
     return status;
 }

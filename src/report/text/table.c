@@ -7,6 +7,7 @@
  * In a comparison each has the values of the base as well, which are those of
  * the samples with a negative value: flat and cum are then new minus old.
  */
+#include "own/memory.h"
 #include "report/flame/boxes.h"
 #include "report/graph/trimmed.h"
 
@@ -55,7 +56,7 @@ add_base(struct table *table)
     const struct cpprof__graph *g = &table->t.g;
     size_t i;
 
-    table->old = calloc(g->nodes.n + 1, sizeof *table->old);
+    table->old = cpprof__calloc(g->nodes.n + 1, sizeof *table->old);
     if (!table->old)
         return cpprof__fail_nomem(table->t.r->error);
     for (i = 0; i < g->p->samples.n; i++) {
@@ -160,7 +161,7 @@ cpprof__table_view(struct cpprof__report *r)
     if (status == CPPROF_OK)
         print(&table);
     cpprof__trimmed_free(&table.t);
-    free(table.old);
+    cpprof__free(table.old);
     return status;
 }
 
@@ -180,7 +181,7 @@ static bool
 print_keys(struct cpprof__report *r)
 {
     const struct pprof_profile *p = r->p;
-    bool *seen = calloc(p->strings.table.n + 1, 1);
+    bool *seen = cpprof__calloc(p->strings.table.n + 1, 1);
     const char *comma = "";
     size_t set, n, i;
 
@@ -197,7 +198,7 @@ print_keys(struct cpprof__report *r)
             comma = ",";
         }
     }
-    free(seen);
+    cpprof__free(seen);
     return seen;
 }
 

@@ -5,6 +5,7 @@
  * gets them as JSON.
  * Source: internal/report/report.go printTags.
  */
+#include "own/memory.h"
 #include "report/report.h"
 
 #include "base/status.h"
@@ -67,7 +68,7 @@ static bool
 collect(struct tags *t)
 {
     const struct pprof_profile *p = t->r->p;
-    struct set_sum *sums = calloc(p->labels.sets.n + 1, sizeof *sums);
+    struct set_sum *sums = cpprof__calloc(p->labels.sets.n + 1, sizeof *sums);
     bool ok = sums;
     size_t i;
 
@@ -80,7 +81,7 @@ collect(struct tags *t)
     for (i = 0; ok && i < p->labels.sets.n; i++)
         if (sums[i].used)
             ok = add_set(t, (uint32_t)i, sums[i].value);
-    free(sums);
+    cpprof__free(sums);
     return ok;
 }
 

@@ -6,6 +6,7 @@
  *
  * Times are sent as text, for JavaScript's numbers are doubles.
  */
+#include "own/memory.h"
 #include "report/flame/boxes.h"
 
 #include "base/status.h"
@@ -147,7 +148,7 @@ print(struct times *t)
     uint64_t step = span / (wanted < MOST_COLUMNS ? wanted : MOST_COLUMNS) + 1;
     size_t n_rows = t->names.n < MOST_ROWS ? t->names.n : MOST_ROWS;
     size_t n_columns = t->points.n ? span / step + 1 : 0, i;
-    int64_t *sums = calloc(n_rows * n_columns + 1, sizeof *sums);
+    int64_t *sums = cpprof__calloc(n_rows * n_columns + 1, sizeof *sums);
 
     for (i = 0; sums && i < t->points.n; i++) {
         const struct point *point = &t->points.at[i];
@@ -164,7 +165,7 @@ print(struct times *t)
     for (i = 0; sums && i < n_rows; i++)
         print_row(t, sums, i, n_columns);
     cpprof__buffer_printf(out, "]}\n");
-    free(sums);
+    cpprof__free(sums);
     return sums;
 }
 

@@ -11,6 +11,7 @@
  *
  * Source: internal/report/report.go printText; internal/graph/graph.go.
  */
+#include "own/memory.h"
 #include "report/graph/trimmed.h"
 
 #include "base/status.h"
@@ -135,11 +136,11 @@ find_calls(struct table *table)
 {
     struct cpprof__trimmed *t = &table->t;
     size_t n = t->g.nodes.n + 1, i;
-    uint8_t *kept = cpprof__trimmed_kept(t), *watched = calloc(n, 1);
+    uint8_t *kept = cpprof__trimmed_kept(t), *watched = cpprof__calloc(n, 1);
     enum cpprof_status status = CPPROF_OK;
     bool ok;
 
-    table->found = calloc(n, 1);
+    table->found = cpprof__calloc(n, 1);
     ok = kept && watched && table->found;
     for (i = 0; ok && i < t->g.p->locations.n; i++)
         if (t->g.only_node[i] & CPPROF__SEVERAL)
@@ -154,8 +155,8 @@ find_calls(struct table *table)
         if (cpprof__abs(e->weight) >= t->edge_cutoff)
             table->found[e->to] |= e->is_inline ? CALL_INLINE : CALL_OTHER;
     }
-    free(kept);
-    free(watched);
+    cpprof__free(kept);
+    cpprof__free(watched);
     return status;
 }
 
@@ -207,7 +208,7 @@ cpprof__top(struct cpprof__report *r)
         print(&table);
     }
     cpprof__trimmed_free(&table.t);
-    free(table.found);
+    cpprof__free(table.found);
     CPPROF__ARRAY_FREE(&table.calls);
     return status;
 }

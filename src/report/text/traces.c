@@ -7,6 +7,7 @@
  * piece, and put together from texts that are made once: the lines of each
  * location and of each label set.
  */
+#include "own/memory.h"
 #include "report/report.h"
 
 #include "base/status.h"
@@ -46,7 +47,7 @@ struct traces {
 static bool
 texts_begin(struct texts *t, size_t n)
 {
-    t->at = calloc(n + 1, sizeof *t->at);
+    t->at = cpprof__calloc(n + 1, sizeof *t->at);
     return t->at != NULL;
 }
 
@@ -54,7 +55,7 @@ static void
 texts_free(struct texts *t)
 {
     cpprof__buffer_free(&t->bytes);
-    free(t->at);
+    cpprof__free(t->at);
 }
 
 static void
@@ -137,7 +138,7 @@ static bool
 append_sorted(struct cpprof__buffer *out, const struct cpprof__buffer *text,
               const size_t *ends, size_t n)
 {
-    struct line *lines = malloc((n + 1) * sizeof *lines);
+    struct line *lines = cpprof__malloc((n + 1) * sizeof *lines);
     size_t i, begin = 0;
 
     if (!lines)
@@ -150,7 +151,7 @@ append_sorted(struct cpprof__buffer *out, const struct cpprof__buffer *text,
         qsort(lines, n, sizeof *lines, compare_lines);
     for (i = 0; i < n; i++)
         cpprof__buffer_append(out, lines[i].at, lines[i].n);
-    free(lines);
+    cpprof__free(lines);
     return true;
 }
 
@@ -160,7 +161,7 @@ append_kind(struct traces *t, const struct pprof_label *l, size_t n,
             size_t *n_used)
 {
     struct cpprof__buffer text = {0};
-    size_t *ends = malloc((n + 1) * sizeof *ends), n_lines = 0, i = 0;
+    size_t *ends = cpprof__malloc((n + 1) * sizeof *ends), n_lines = 0, i = 0;
     bool ok = ends != NULL;
 
     while (ok && i < n && l[i].kind == l[0].kind) {
@@ -170,7 +171,7 @@ append_kind(struct traces *t, const struct pprof_label *l, size_t n,
     ok = ok && !text.failed &&
          append_sorted(&t->labels.bytes, &text, ends, n_lines);
     cpprof__buffer_free(&text);
-    free(ends);
+    cpprof__free(ends);
     *n_used = i;
     return ok;
 }

@@ -3,6 +3,7 @@
  * -tree and -peek: a block for each node, with its callers above and its
  * callees below it. Source: internal/report/report.go printTree.
  */
+#include "own/memory.h"
 #include "report/graph/calls.h"
 
 #include "base/status.h"
@@ -166,13 +167,13 @@ cpprof__peek(struct cpprof__report *r)
     r->options->flags |= PPROF_REPORT_NO_TRIM;
     status = cpprof__trimmed_make(&t, r, 0);
     if (status == CPPROF_OK) {
-        matches = calloc(t.g.nodes.n + 1, 1);
+        matches = cpprof__calloc(t.g.nodes.n + 1, 1);
         status =
             matches ? find_matching(&t, matches) : cpprof__fail_nomem(r->error);
     }
     if (status == CPPROF_OK)
         status = print_tree(&t, matches);
-    free(matches);
+    cpprof__free(matches);
     cpprof__trimmed_free(&t);
     return status;
 }

@@ -13,6 +13,7 @@
  *
  * Both restore the variable, from a second variable with its former value.
  */
+#include "base/buffer.h"
 #include "vm/load/process.h"
 
 #include <dlfcn.h>
@@ -52,13 +53,15 @@ static void
 set_variable(const char *variable, const char *value, const char *former)
 {
     const char *before = getenv(variable);
-    char *kept = NULL;
+    struct cpprof__buffer kept = {0};
 
-    if (before && asprintf(&kept, "=%s", before) < 0)
-        return;
-    setenv(former, kept ? kept : "", 1);
-    setenv(variable, value, 1);
-    free(kept);
+    if (before)
+        cpprof__buffer_printf(&kept, "=%s", before);
+    if (!kept.failed) {
+        setenv(former, before ? (char *)kept.data : "", 1);
+        setenv(variable, value, 1);
+    }
+    cpprof__buffer_free(&kept);
 }
 
 /* ---- Lua -------------------------------------------------------------- */
@@ -117,7 +120,8 @@ set_python_path(void)
 {
     static const char *const folders[] = {"cpprof/python", "bindings/python"};
     const char *before = getenv("PYTHONPATH");
-    char folder[PATH_MAX], *path;
+    struct cpprof__buffer path = {0};
+    char folder[PATH_MAX];
 
     if (!dlsym(RTLD_DEFAULT, "PyEval_SetProfile") ||
         getenv(FORMER_PYTHONPATH) ||
@@ -125,12 +129,13 @@ set_python_path(void)
         return;
     *strrchr(folder, '/') = 0;
     /* The variable has no way to quote a colon. */
-    if (strchr(folder, ':') ||
-        asprintf(&path, "%s%s%s", folder, before ? ":" : "",
-                 before ? before : "") < 0)
+    if (strchr(folder, ':'))
         return;
-    set_variable("PYTHONPATH", path, FORMER_PYTHONPATH);
-    free(path);
+    cpprof__buffer_printf(&path, "%s%s%s", folder, before ? ":" : "",
+                          before ? before : "");
+    if (!path.failed)
+        set_variable("PYTHONPATH", (char *)path.data, FORMER_PYTHONPATH);
+    cpprof__buffer_free(&path);
 }
 
 void

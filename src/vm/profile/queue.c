@@ -2,6 +2,7 @@
 #include "vm/profile/queue.h"
 
 #include "arch/atomic.h"
+#include "own/memory.h"
 
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@ bool
 cpprof__vm_queue_make(struct cpprof__vm_queue *queue)
 {
     queue->n = 0;
-    queue->block = malloc(CPPROF__VM_QUEUE_BYTES);
-    queue->spare = malloc(CPPROF__VM_QUEUE_BYTES);
+    queue->block = cpprof__malloc(CPPROF__VM_QUEUE_BYTES);
+    queue->spare = cpprof__malloc(CPPROF__VM_QUEUE_BYTES);
     if (queue->block && queue->spare)
         return true;
     cpprof__vm_queue_free(queue);
@@ -26,8 +27,8 @@ cpprof__vm_queue_make(struct cpprof__vm_queue *queue)
 void
 cpprof__vm_queue_free(struct cpprof__vm_queue *queue)
 {
-    free(queue->block);
-    free(queue->spare);
+    cpprof__free(queue->block);
+    cpprof__free(queue->spare);
     memset(queue, 0, sizeof *queue);
 }
 

@@ -11,6 +11,7 @@
 #include "collect/labels/labels.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
+#include "own/memory.h"
 #include "vm/profile/count.h"
 #include "vm/profile/queue.h"
 
@@ -54,7 +55,7 @@ make_scratch(uint32_t max_depth)
 {
     size_t n_frames = (max_depth + 1) * sizeof(struct cpprof_vm_frame);
     struct cpprof__vm_scratch *made =
-        malloc(sizeof *made + n_frames + max_depth * sizeof *made->ids);
+        cpprof__malloc(sizeof *made + n_frames + max_depth * sizeof *made->ids);
 
     if (made) {
         made->max_depth = max_depth;
@@ -93,7 +94,7 @@ give_scratch(struct taking *taking)
         session->scratches = scratch;
         cpprof__own_lock_give(&session->lock);
     } else {
-        free(scratch);
+        cpprof__free(scratch);
     }
 }
 

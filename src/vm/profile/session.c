@@ -20,6 +20,7 @@
 #include "base/writer.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
+#include "own/memory.h"
 #include "vm/profile/count.h"
 #include "vm/profile/output.h"
 #include "vm/profile/sample.h"
@@ -193,7 +194,7 @@ free_session(void)
     while (scratch) {
         struct cpprof__vm_scratch *next = scratch->next;
 
-        free(scratch);
+        cpprof__free(scratch);
         scratch = next;
     }
     session->scratches = NULL;
@@ -311,7 +312,7 @@ write_profile(struct cpprof_capture *c, struct cpprof_error *error)
 static void
 free_capture(struct cpprof_capture *c)
 {
-    free(c);
+    cpprof__free(c);
 }
 
 static const struct cpprof__sampler_ops ops = {

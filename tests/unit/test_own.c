@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of our own, sorting and folders: what is used in the place of malloc,
+ * qsort and opendir. */
+#include "own/folder.h"
+#include "own/memory.h"
+#include "own/sort.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MANY 200
+
+static uint64_t
+next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static bool
+is_all(const void *block, int byte, size_t n)
+{
+    const unsigned char *at = block;
+
+    return !n || (at[0] == byte && !memcmp(at, at + 1, n - 1));
+}
+
+static void
+blocks_of_all_sizes_are_apart_and_aligned(void **state)
+{
+    static void *blocks[2 * MANY];
+    size_t i, n;
+
+    (void)state;
+    for (i = 0; i < 2 * MANY; i++) {
+        n = i < MANY ? i : (i - MANY) * 700;
+        blocks[i] = cpprof__malloc(n);
+        assert_non_null(blocks[i]);
+        assert_int_equal((uintptr_t)blocks[i] % 16, 0);
+        memset(blocks[i], (int)(i & 0xff), n);
+    }
+    for (i = 0; i < 2 * MANY; i++) {
+        n = i < MANY ? i : (i - MANY) * 700;
+        assert_true(is_all(blocks[i], (int)(i & 0xff), n));
+        cpprof__free(blocks[i]);
+    }
+    cpprof__free(NULL);
+}
+
+static void
+block_that_grows_and_shrinks_keeps_its_bytes(void **state)
+{
+    unsigned char *block = NULL;
+    size_t n = 1, before = 0, i;
+
+    (void)state;
+    for (; n < 3000000; before = n, n += n / 2 + 1) {
+        block = cpprof__realloc(block, n);
+        assert_non_null(block);
+        for (i = 0; i < before; i++)
+            assert_int_equal(block[i], i % 251);
+        for (; i < n; i++)
+            block[i] = (unsigned char)(i % 251);
+    }
+    for (n = before; n; n /= 3) {
+        block = cpprof__realloc(block, n);
+        assert_non_null(block);
+        for (i = 0; i < n; i++)
+            assert_int_equal(block[i], i % 251);
+    }
+    cpprof__free(block);
+}
+
+static void
+cleared_block_is_zero_where_another_was(void **state)
+{
+    size_t n;
+
+    (void)state;
+    for (n = 1; n < 200000; n += n / 3 + 1) {
+        void *block = cpprof__malloc(n);
+
+        assert_non_null(block);
+        memset(block, 0xee, n);
+        cpprof__free(block);
+        block = cpprof__calloc(n, 1);
+        assert_non_null(block);
+        assert_true(is_all(block, 0, n));
+        cpprof__free(block);
+    }
+}
+
+static void
+freed_memory_is_used_again(void **state)
+{
+    void *blocks[MANY] = {0};
+    uint64_t random = 5;
+    size_t after_first = 0, i, round;
+
+    (void)state;
+    for (round = 0; round < 50; round++) {
+        for (i = 0; i < 1000; i++) {
+            void **at = &blocks[next_random(&random) % MANY];
+
+            cpprof__free(*at);
+            *at = cpprof__malloc(next_random(&random) % 100000);
+            assert_non_null(*at);
+        }
+        for (i = 0; i < MANY; i++) {
+            cpprof__free(blocks[i]);
+            blocks[i] = NULL;
+        }
+        if (round == 9)
+            after_first = cpprof__memory_bytes();
+    }
+    /* A large block is given back to the kernel; lists may still grow a little,
+     * as chance will have it. */
+    assert_in_range(cpprof__memory_bytes(), 1, after_first * 3 / 2);
+}
+
+static void
+text_is_copied_as_long_as_it_is(void **state)
+{
+    char *text = cpprof__strdup("whole"), *part = cpprof__strndup("whole", 3);
+
+    (void)state;
+    assert_string_equal(text, "whole");
+    assert_string_equal(part, "who");
+    cpprof__free(text);
+    cpprof__free(part);
+}
+
+static void
+more_than_there_can_be_is_refused(void **state)
+{
+    void *block = cpprof__malloc(100);
+    volatile size_t many = SIZE_MAX / 8; /* the compiler would object */
+
+    (void)state;
+    errno = 0;
+    assert_null(cpprof__calloc(many, 16));
+    assert_int_equal(errno, ENOMEM);
+    errno = 0;
+    assert_null(cpprof__malloc((size_t)PTRDIFF_MAX - 20));
+    assert_int_equal(errno, ENOMEM);
+    assert_null(cpprof__realloc(block, (size_t)PTRDIFF_MAX - 20));
+    cpprof__free(block);
+}
+
+/* ---- threads ---------------------------------------------------------- */
+
+#define SLOTS 64
+static unsigned char *shared[SLOTS];
+static bool ends;
+
+/* Blocks of one thread are freed by another: a block's first byte says what the
+ * others are. */
+static void *
+exchange(void *arg)
+{
+    uint64_t random = (uintptr_t)arg * 77 + 1;
+    unsigned i, wrong = 0;
+
+    for (i = 0; i < 30000 && !__atomic_load_n(&ends, __ATOMIC_RELAXED); i++) {
+        size_t n = next_random(&random) % (i % 64 ? 300 : 40000) + 9;
+        unsigned char *block = cpprof__malloc(n), *old;
+
+        if (!block)
+            return (void *)1;
+        memset(block, (int)(n & 0xff), n);
+        memcpy(block, &n, sizeof n);
+        old = __atomic_exchange_n(&shared[next_random(&random) % SLOTS], block,
+                                  __ATOMIC_ACQ_REL);
+        if (old) {
+            memcpy(&n, old, sizeof n);
+            wrong += !is_all(old + sizeof n, (int)(n & 0xff), n - sizeof n);
+        }
+        cpprof__free(old);
+    }
+    return (void *)(uintptr_t)wrong;
+}
+
+static void
+free_shared(void)
+{
+    size_t i;
+
+    for (i = 0; i < SLOTS; i++) {
+        cpprof__free(shared[i]);
+        shared[i] = NULL;
+    }
+}
+
+static void
+threads_free_blocks_of_others(void **state)
+{
+    pthread_t threads[4];
+    uintptr_t i;
+
+    (void)state;
+    for (i = 0; i < 4; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, exchange, (void *)(i + 1)), 0);
+    for (i = 0; i < 4; i++) {
+        void *wrong;
+
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    free_shared();
+}
+
+#ifndef __SANITIZE_THREAD__ /* its own locks are not for such children */
+/* Nothing that a test may not use in such a child: no malloc, no printf. */
+static void
+child(void)
+{
+    unsigned char *blocks[MANY];
+    unsigned i;
+
+    alarm(100);
+    for (i = 0; i < MANY; i++) {
+        size_t n = i * 31 % 500 + 1;
+
+        blocks[i] = cpprof__malloc(n);
+        if (!blocks[i])
+            _exit(1);
+        memset(blocks[i], (int)i, n);
+    }
+    for (i = 0; i < MANY; i++) {
+        if (!is_all(blocks[i], (int)i, i * 31 % 500 + 1))
+            _exit(2);
+        cpprof__free(blocks[i]);
+    }
+    _exit(0);
+}
+
+static void
+child_of_any_moment_finds_lists_whole(void **state)
+{
+    pthread_t threads[2];
+    uintptr_t i;
+
+    (void)state;
+    for (i = 0; i < 2; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, exchange, (void *)(i + 9)), 0);
+    for (i = 0; i < 100; i++) {
+        pid_t pid = fork();
+        int status = -1;
+
+        if (pid == 0)
+            child();
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    __atomic_store_n(&ends, true, __ATOMIC_RELAXED);
+    for (i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    free_shared();
+}
+#endif
+
+/* ---- sorting ---------------------------------------------------------- */
+
+struct item {
+    uint32_t key;
+    unsigned char copies[11];
+};
+
+static int
+by_key(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+static int
+by_key_down(const void *a, const void *b, void *ctx)
+{
+    ++*(size_t *)ctx;
+    return by_key(b, a);
+}
+
+static void
+items_of_any_number_are_sorted(void **state)
+{
+    static struct item items[500];
+    uint64_t random = 1;
+    size_t n, i, calls = 0;
+
+    (void)state;
+    for (n = 0; n < 500; n += n / 7 + 1) {
+        uint64_t sum = 0;
+
+        for (i = 0; i < n; i++) {
+            items[i].key = (uint32_t)next_random(&random) % (n / 2 + 1);
+            memset(items[i].copies, (int)(items[i].key & 0xff), 11);
+            sum += items[i].key;
+        }
+        cpprof__sort(items, n, sizeof *items, by_key);
+        for (i = 0; i < n; i++) {
+            assert_true(!i || items[i - 1].key <= items[i].key);
+            assert_true(
+                is_all(items[i].copies, (int)(items[i].key & 0xff), 11));
+            sum -= items[i].key;
+        }
+        assert_int_equal(sum, 0);
+        cpprof__sort_by(items, n, sizeof *items, by_key_down, &calls);
+        for (i = 1; i < n; i++)
+            assert_true(items[i - 1].key >= items[i].key);
+    }
+    assert_true(calls > 500);
+}
+
+/* ---- folders ---------------------------------------------------------- */
+
+static void
+folder_names_all_that_is_in_it(void **state)
+{
+    char path[64] = "/tmp/cpprof-own-XXXXXX", name[128];
+    struct cpprof__folder folder;
+    const char *found;
+    unsigned i, n = 0, again = 0;
+
+    (void)state;
+    assert_false(cpprof__folder_open(&folder, "/nonexistent"));
+    assert_int_equal(errno, ENOENT);
+    assert_non_null(mkdtemp(path));
+    for (i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%s/a-name-that-takes-some-room-%u", path,
+                 i);
+        assert_int_equal(mkdir(name, 0700), 0);
+    }
+    assert_true(cpprof__folder_open(&folder, path));
+    while ((found = cpprof__folder_next(&folder)))
+        n += *found != '.';
+    assert_int_equal(errno, 0);
+    cpprof__folder_rewind(&folder);
+    while ((found = cpprof__folder_next(&folder)))
+        again += *found != '.';
+    cpprof__folder_close(&folder);
+    assert_int_equal(n, MANY);
+    assert_int_equal(again, MANY);
+    for (i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%s/a-name-that-takes-some-room-%u", path,
+                 i);
+        rmdir(name);
+    }
+    assert_int_equal(rmdir(path), 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_of_all_sizes_are_apart_and_aligned),
+        cmocka_unit_test(block_that_grows_and_shrinks_keeps_its_bytes),
+        cmocka_unit_test(cleared_block_is_zero_where_another_was),
+        cmocka_unit_test(freed_memory_is_used_again),
+        cmocka_unit_test(text_is_copied_as_long_as_it_is),
+        cmocka_unit_test(more_than_there_can_be_is_refused),
+        cmocka_unit_test(threads_free_blocks_of_others),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(child_of_any_moment_finds_lists_whole),
+#endif
+        cmocka_unit_test(items_of_any_number_are_sorted),
+        cmocka_unit_test(folder_names_all_that_is_in_it),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
