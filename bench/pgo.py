@@ -11,10 +11,16 @@ the one of -O2 in its round. Environment:
     PGO_SOURCES   folder that keeps sources (default: BUILD/bench/pgo)
     PGO_RUNS      what is recorded, "SECONDS@HZ ..." (default: "10@100 10@1000")
     ROUNDS        (default: 15)
+    COUNT         1: instead of user time what cachegrind counts in one run, as
+                  cycles: instructions, 10 for each mispredicted branch and each
+                  miss of the first cache, 100 for each of the last. It is the
+                  same on a busy machine, but takes 50 times as long, does not
+                  see what fetching and decoding take, and wants valgrind.
 """
 import glob
 import os
 import random
+import re
 import resource
 import shutil
 import statistics
@@ -23,15 +29,16 @@ import sys
 
 FLAGS = ["-gline-tables-only", "-fdebug-info-for-profiling",
          "-funique-internal-linkage-names", "-w"]
-# What instrumentation gains at least, for a part of it to mean anything.
-LEAST_GAIN = 0.03
 # How cpprof record takes samples: set once it is known what works here.
 ENGINE = []
 build = os.path.realpath(sys.argv[1])
 cpprof = os.path.join(build, "cpprof")
 folder = os.path.realpath(os.environ.get("PGO_SOURCES",
                                          os.path.join(build, "bench", "pgo")))
-rounds = int(os.environ.get("ROUNDS", "15"))
+counts = os.environ.get("COUNT", "0") != "0"
+# What instrumentation gains at least, for a part of it to mean anything.
+LEAST_GAIN = 0.01 if counts else 0.03
+rounds = 1 if counts else int(os.environ.get("ROUNDS", "15"))
 runs = [tuple(map(int, word.split("@"))) for word in
         os.environ.get("PGO_RUNS", "10@100 10@1000").split()]
 
@@ -343,6 +350,26 @@ def seconds(words, work):
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
+COUNTED = {"I *refs": 1, "I1 *misses": 10, "D1 *misses": 10, "LL misses": 90,
+           "Mispredicts": 10}
+
+
+def cycles(words, work):
+    """Of a run, as cachegrind counts them. It does not read DWARF 5, and is told
+    of one last cache, since it takes that of the machine by chance."""
+    stripped = os.path.join(work, "stripped")
+    said = os.path.join(work, "counted")
+    sh("strip", "-o", stripped, words[0])
+    sh("valgrind", "--tool=cachegrind", "--branch-sim=yes", "--cache-sim=yes",
+       "--LL=33554432,16,64", "--cachegrind-out-file=/dev/null",
+       "--log-file=" + said, stripped, *words[1:], cwd=work)
+    with open(said, encoding="utf-8") as file:
+        text = file.read()
+    return sum(weight * int(re.search(r"== %s: +([\d,]+)" % name, text)[1]
+                            .replace(",", ""))
+               for name, weight in COUNTED.items())
+
+
 def engine():
     """perf, which keeps a rate of 1 000 Hz where the kernel's clock does not;
     else what `cpprof record` takes by itself."""
@@ -393,6 +420,9 @@ def instrument(program, work):
 def measure(program, work, builds):
     """Of each build the times, of all rounds."""
     times = {name: [] for name in builds}
+    if counts:
+        return {name: [cycles([path, *program["test"]], work)]
+                for name, path in builds.items() if "again" not in name}
     for i in range(rounds + 1):
         names = list(builds)
         names = names[i % len(names):] + names[:i % len(names)]
