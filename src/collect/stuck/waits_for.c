@@ -5,8 +5,10 @@
  */
 #include "collect/stuck/waits_for.h"
 
+#include "arch/find_object.h"
 #include "arch/place.h"
 #include "arch/regs.h"
+#include "collect/runtime/next.h"
 #include "collect/runtime/real.h"
 #include "collect/signal/tables/thread.h"
 #include "collect/signal/unwind/module.h"
@@ -16,6 +18,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -300,16 +303,22 @@ cpprof__waits_for_holder(const struct cpprof__waits_for *wait)
 
 static const struct function {
     enum cpprof__name name;
+    const char *text;
     enum cpprof__waits_for_kind kind;
 } functions[] = {
-    {CPPROF__NAME_pthread_mutex_lock, CPPROF__FOR_MUTEX},
+    {CPPROF__NAME_pthread_mutex_lock, "pthread_mutex_lock", CPPROF__FOR_MUTEX},
     /* They take the mutex again, whatever limit they have. */
-    {CPPROF__NAME_pthread_cond_wait, CPPROF__FOR_CONDITION},
-    {CPPROF__NAME_pthread_cond_timedwait, CPPROF__FOR_CONDITION},
-    {CPPROF__NAME_pthread_cond_clockwait, CPPROF__FOR_CONDITION},
-    {CPPROF__NAME_pthread_rwlock_rdlock, CPPROF__FOR_READ_LOCK},
-    {CPPROF__NAME_pthread_rwlock_wrlock, CPPROF__FOR_WRITE_LOCK},
-    {CPPROF__NAME_sem_wait, CPPROF__FOR_SEMAPHORE},
+    {CPPROF__NAME_pthread_cond_wait, "pthread_cond_wait",
+     CPPROF__FOR_CONDITION},
+    {CPPROF__NAME_pthread_cond_timedwait, "pthread_cond_timedwait",
+     CPPROF__FOR_CONDITION},
+    {CPPROF__NAME_pthread_cond_clockwait, "pthread_cond_clockwait",
+     CPPROF__FOR_CONDITION},
+    {CPPROF__NAME_pthread_rwlock_rdlock, "pthread_rwlock_rdlock",
+     CPPROF__FOR_READ_LOCK},
+    {CPPROF__NAME_pthread_rwlock_wrlock, "pthread_rwlock_wrlock",
+     CPPROF__FOR_WRITE_LOCK},
+    {CPPROF__NAME_sem_wait, "sem_wait", CPPROF__FOR_SEMAPHORE},
 };
 #define N_FUNCTIONS (sizeof functions / sizeof *functions)
 
@@ -368,6 +377,26 @@ add_jumps(const struct range *from)
     }
 }
 
+/* Another library may have these names, too, and stand in front of libc, whose
+ * functions wait all the same. */
+static void
+add_libcs(void)
+{
+    struct cpprof__definition found;
+    struct dl_find_object libc;
+    size_t i;
+
+    /* In libpthread once, and nobody takes it over. */
+    if (!cpprof__find_object((void *)pthread_setattr_default_np, &libc))
+        return;
+    for (i = 0; i < N_FUNCTIONS; i++) {
+        cpprof__module_symbols(libc.dlfo_link_map, functions[i].text, &found,
+                               1);
+        if (found.address)
+            add_range((uintptr_t)found.address, functions[i].kind);
+    }
+}
+
 static void
 find_ranges(void)
 {
@@ -378,6 +407,7 @@ find_ranges(void)
     for (i = 0; i < N_FUNCTIONS; i++)
         add_range((uintptr_t)load_relaxed(&cpprof__next[functions[i].name]),
                   functions[i].kind);
+    add_libcs();
     for (i = 0, n = n_ranges; i < n; i++)
         add_jumps(&ranges[i]);
     add_range((uintptr_t)&dl_iterate_phdr, CPPROF__FOR_LOADER);
