@@ -68,6 +68,42 @@ be_nobody(const struct cpprof__leak_shared *shared)
     syscall(SYS_setpriority, PRIO_PROCESS, 0, NICE);
 }
 
+/* Tunable: so many pages that cannot be read may be met. */
+#define UNREADABLE_MAX 65536
+
+/* A page that cannot be read (a guard of MADV_GUARD_INSTALL, what a device or a
+ * shorter file has behind its end) leads to nothing: here it is empty from now
+ * on. The memory is this process's own. */
+static void
+make_empty(int signo, siginfo_t *info, void *context)
+{
+    static unsigned n;
+    const long page = (long)info->si_addr & -4096L;
+
+    if (++n > UNREADABLE_MAX ||
+        syscall(SYS_mmap, page, 4096L, PROT_READ,
+                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1L,
+                0L) != page)
+        for (;;)
+            syscall(SYS_exit_group, 1);
+}
+
+/* Ours alone: handlers of the program are not this process's. */
+static void
+bear_unreadable(void)
+{
+    struct sigaction action = {.sa_sigaction = make_empty,
+                               .sa_flags = SA_SIGINFO | SA_NODEFER};
+    sigset_t both;
+
+    sigemptyset(&both);
+    sigaddset(&both, SIGSEGV);
+    sigaddset(&both, SIGBUS);
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+    sigprocmask(SIG_UNBLOCK, &both, NULL);
+}
+
 static int
 open_of(int32_t pid, const char *name)
 {
@@ -274,9 +310,11 @@ cpprof__leak_child(struct cpprof__leak_shared *shared)
     int maps, parent_pagemap;
 
     be_nobody(shared);
+    bear_unreadable();
     maps = open_of((int32_t)getpid(), "maps");
     roots.pagemap = open_of((int32_t)getpid(), "pagemap");
-    parent_pagemap = open_of(shared->pid, "pagemap");
+    /* A main thread that has ended has no memory. */
+    parent_pagemap = open_of(shared->threads[0].tid, "pagemap");
     syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (maps < 0 || roots.pagemap < 0 || !cpprof__roots_read(&roots, maps))
         end(shared, CPPROF__LEAK_NO_MAPS);

@@ -17,6 +17,7 @@
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
+#include "collect/signal/tables/mirror.h"
 #include "collect/threads/tasks.h"
 #include "own/folder.h"
 #include "own/memory.h"
@@ -146,6 +147,7 @@ describe(struct cpprof__leak_shared *shared)
     shared->not_ours[0].start = (uintptr_t)cpprof__heap.head;
     shared->not_ours[0].end =
         (uintptr_t)cpprof__heap.head + cpprof__heap_bytes();
+    shared->not_ours[2].start = (uintptr_t)cpprof__mirror_head();
     done = add_kernel_words(shared) && cpprof__proc_maps(&maps) &&
            maps.n < sizeof shared->maps;
     if (done) {
@@ -179,7 +181,8 @@ fail_child(struct search *s)
         [CPPROF__LEAK_NO_MEMORY] = "no memory for the search",
         [CPPROF__LEAK_NO_MAPS] = "/proc/self/maps or pagemap cannot be read",
         [CPPROF__LEAK_NO_PAGES] =
-            "memory that children do not get (MADV_DONTFORK) cannot be read",
+            "memory that is shared, or that children do not get "
+            "(MADV_DONTFORK), cannot be read",
     };
 
     return cpprof__fail(s->error, CPPROF_UNSUPPORTED, 0, "heapleak: %s",

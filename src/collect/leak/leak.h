@@ -10,9 +10,9 @@
  * times, and was not freed since.
  *
  * What is claimed: a block that is listed had no pointer to it, aligned and not
- * encoded, in private memory, registers or what epoll keeps. What is not known
- * to be no root is one, so a lost block may be missing: with sampled blocks
- * there are as many lost ones as the samples stand for, or more.
+ * encoded, in memory, private or shared, registers or what epoll keeps. What is
+ * not known to be no root is one, so a lost block may be missing: with sampled
+ * blocks there are as many lost ones as the samples stand for, or more.
  *
  * What becomes of the program: the child sends no signal at its end, is not
  * seen by wait(), has none of the program's descriptors, dies with this thread,

@@ -54,6 +54,17 @@ is_private_memory(const struct cpprof_map *line)
             is_path(line, "/dev/shm/"));
 }
 
+/* Memory that is shared, with other processes or as a file: what is written
+ * there may be all that leads to a block. */
+static bool
+is_shared_memory(const struct cpprof_map *line)
+{
+    return line->perms[3] == 's' && line->perms[1] == 'w' &&
+           is_path(line, "/") &&
+           (!is_path(line, "/dev/") || is_path(line, "/dev/zero") ||
+            is_path(line, "/dev/shm/"));
+}
+
 static void
 add_map(struct cpprof__roots *r, const struct cpprof_map *line)
 {
@@ -75,6 +86,15 @@ add_map(struct cpprof__roots *r, const struct cpprof_map *line)
     r->n_maps++;
 }
 
+/* Memory that nobody may read now may hold pointers all the same, and may be in
+ * the midst of a block. */
+static void
+make_readable(const struct cpprof__leak_map *map)
+{
+    if (!map->is_readable)
+        syscall(SYS_mprotect, map->start, map->end - map->start, PROT_READ);
+}
+
 static void
 add_hole_of(struct cpprof__roots *r, const void *memory, size_t n)
 {
@@ -89,6 +109,7 @@ cpprof__roots_read(struct cpprof__roots *r, int maps)
     const char *at = text;
     size_t n = 0;
     ssize_t got;
+    size_t i;
 
     r->max_maps = 1u << 17;
     r->max_holes = 1u << 17;
@@ -106,6 +127,8 @@ cpprof__roots_read(struct cpprof__roots *r, int maps)
     while (cpprof_maps_next(&at, text + n, &line))
         if (is_private_memory(&line))
             add_map(r, &line);
+    for (i = 0; i < r->n_maps; i++)
+        make_readable(&r->maps[i]);
     add_hole_of(r, text, CPPROF__LEAK_MAPS);
     add_hole_of(r, r->maps, r->max_maps * sizeof *r->maps);
     add_hole_of(r, r->holes, r->max_holes * sizeof *r->holes);
@@ -212,14 +235,6 @@ cpprof__roots_mark(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
     }
 }
 
-/* Memory that nobody may read now may hold pointers all the same. */
-static void
-make_readable(const struct cpprof__leak_map *map)
-{
-    if (!map->is_readable)
-        syscall(SYS_mprotect, map->start, map->end - map->start, PROT_READ);
-}
-
 void
 cpprof__roots_mark_all(struct cpprof__roots *r)
 {
@@ -230,7 +245,6 @@ cpprof__roots_mark_all(struct cpprof__roots *r)
         const struct cpprof__leak_map *map = &r->maps[i];
         uintptr_t at = map->start;
 
-        make_readable(map);
         while (hole < r->n_holes && r->holes[hole].end <= at)
             hole++;
         while (at < map->end) {
@@ -252,7 +266,7 @@ cpprof__roots_mark_all(struct cpprof__roots *r)
     }
 }
 
-/* ---- memory that children do not get (MADV_DONTFORK) ------------------- */
+/* ---- memory that is shared, or not for children (MADV_DONTFORK) -------- */
 
 static bool
 mark_remote(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
@@ -261,11 +275,15 @@ mark_remote(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
     while (start < end) {
         struct iovec to = {buffer, end - start < size ? end - start : size};
         struct iovec from = {(void *)start, to.iov_len};
-        long got =
-            syscall(SYS_process_vm_readv, r->shared->pid, &to, 1, &from, 1, 0);
+        long got = syscall(SYS_process_vm_readv, r->shared->threads[0].tid, &to,
+                           1, &from, 1, 0);
 
+        if (got < 0 && errno == EFAULT) { /* it is gone, or a guard */
+            start = (start & ~(PAGE - 1)) + PAGE;
+            continue;
+        }
         if (got <= 0)
-            return got < 0 && errno == EFAULT; /* it is gone */
+            return false;
         r->shared->root_bytes += (uint64_t)got;
         cpprof__marks_from(r->marks, buffer, (size_t)got / 8);
         start += (uintptr_t)got & ~(uintptr_t)7;
@@ -300,7 +318,9 @@ cpprof__roots_mark_missing(struct cpprof__roots *r, int parent_pagemap)
     while (cpprof_maps_next(&at, end, &line)) {
         uintptr_t start = line.start;
 
-        if (!is_private_memory(&line) || line.perms[0] != 'r' ||
+        if (!(is_private_memory(&line) || is_shared_memory(&line)) ||
+            line.start == r->shared->not_ours[2].start ||
+            line.perms[0] != 'r' ||
             (is_path(&line, "/") && line.perms[1] != 'w'))
             continue;
         while (start < line.limit) {
@@ -374,7 +394,7 @@ walk_main_heap(struct cpprof__roots *r)
     for (i = 0; i < r->n_maps; i++) {
         const struct cpprof__leak_map *map = &r->maps[i];
 
-        if (!map->is_heap || !map->is_readable)
+        if (!map->is_heap)
             continue;
         if (start && map->start != end)
             return;

@@ -51,8 +51,8 @@ struct cpprof__leak_shared {
     int32_t pid;
     bool walks;         /* the heap is glibc's */
     bool knows_threads; /* .threads are all, with registers */
-    struct cpprof__leak_range not_ours[2]; /* no roots: they are the profiler's
-                                            */
+    struct cpprof__leak_range not_ours[3]; /* no roots: they are the profiler's;
+                                              the last one is shared */
     uint32_t n_threads;
     uint32_t n_words; /* in registers, and in what the kernel keeps */
     size_t n_maps;    /* as the process saw them before */

@@ -13,6 +13,7 @@
 #include "arch/clock.h"
 #include "arch/kernel.h"
 #include "arch/regs.h"
+#include "collect/leak/looks.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/threads/tasks.h"
 #include "own/folder.h"
@@ -53,12 +54,6 @@
 #define NS(s)      ((uint64_t)(s)*CPPROF__NS_PER_S)
 
 #define STACK_BYTES (256u << 10)
-
-/* What TCGETS writes (asm-generic/termbits.h), beside libc's own. */
-struct kernel_termios {
-    tcflag_t c_iflag, c_oflag, c_cflag, c_lflag;
-    cc_t c_line, c_cc[19];
-};
 
 /* ---- which threads there are ------------------------------------------ */
 
@@ -112,9 +107,8 @@ cpprof__leak_look_at_threads(struct cpprof__leak_shared *shared)
 
 struct helper {
     struct cpprof__leak_shared *shared;
+    struct cpprof__looks looks;
     int32_t pid;
-    int tasks; /* the folder; its own descriptor */
-    int pidfd; /* of the process; its own */
     /* As they were seized; .signals are to be given back to them. */
     uint32_t n;
     int32_t tids[CPPROF__LEAK_THREADS];
@@ -122,84 +116,14 @@ struct helper {
     bool is_stopped[CPPROF__LEAK_THREADS];
 };
 
-/* ---- calls that bear a stop ------------------------------------------- */
-
 static long
 call(long number, long a, long b, long c, long d)
 {
     return cpprof__syscall(number, a, b, c, d, 0, 0);
 }
 
-/*
- * A read from a terminal, or from a socket, may wait for more than one byte,
- * and have a part of them: VMIN of termios(3), SO_RCVLOWAT of socket(7).
- */
-static bool
-waits_for_the_first(const struct helper *h, int fd)
-{
-    long copy = call(SYS_pidfd_getfd, h->pidfd, fd, 0, 0);
-    struct kernel_termios terminal;
-    socklen_t size = sizeof(int);
-    int least = 0;
-    bool does;
-
-    if (copy < 0)
-        return false;
-    if (!call(SYS_ioctl, copy, TCGETS, (long)&terminal, 0))
-        does = terminal.c_lflag & ICANON || terminal.c_cc[VMIN] <= 1;
-    else
-        does = cpprof__syscall(SYS_getsockopt, copy, SOL_SOCKET, SO_RCVLOWAT,
-                               (long)&least, (long)&size, 0) ||
-               least <= 1;
-    call(SYS_close, copy, 0, 0, 0);
-    return does;
-}
-
-/* Asleep in these a thread has transferred nothing. signal(7) tells which of
- * them the kernel goes on with by itself. */
-static bool
-bears_stop(const struct helper *h, const struct cpprof__task_call *at)
-{
-    switch (at->number) {
-    case SYS_futex:
-    case SYS_poll:
-    case SYS_ppoll:
-    case SYS_select:
-    case SYS_pselect6:
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case SYS_wait4:
-    case SYS_waitid:
-    case SYS_rt_sigtimedwait:
-    case SYS_rt_sigsuspend:
-    case SYS_pause:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_msgrcv:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_flock:
-    case SYS_restart_syscall:
-#ifdef SYS_epoll_pwait2
-    case SYS_epoll_pwait2:
-#endif
-        return true;
-    case SYS_read:
-        return waits_for_the_first(h, (int)at->args[0]);
-    case SYS_recvfrom:
-        return !(at->args[3] & MSG_WAITALL) &&
-               waits_for_the_first(h, (int)at->args[0]);
-    case SYS_recvmsg:
-        return !(at->args[2] & MSG_WAITALL) &&
-               waits_for_the_first(h, (int)at->args[0]);
-    default:
-        return at->number < 0;
-    }
-}
-
-/* Those of them that a stop ends with EINTR, and that can be begun again. */
+/* Of the calls that bear a stop, those that it ends with EINTR, and that can be
+ * begun again. */
 static bool
 begins_again(long number)
 {
@@ -262,81 +186,7 @@ is_seized(const struct helper *h, int32_t tid)
     return false;
 }
 
-static long
-number_of(const char *text, char **end)
-{
-    long n = 0;
-
-    while (*text >= '0' && *text <= '9')
-        n = n * 10 + (*text++ - '0');
-    *end = (char *)text;
-    return n;
-}
-
-/* The text of a file of a thread, "TID/name", terminated; 0: it is gone, < 0:
- * it cannot be read. */
-static long
-read_file(const struct helper *h, int32_t tid, const char *name, char text[256])
-{
-    char path[40], *at = path + sizeof path - 1;
-    size_t i = 0;
-    long fd, n;
-
-    while (name[i])
-        i++;
-    *at = 0;
-    while (i)
-        *--at = name[--i];
-    do
-        *--at = (char)('0' + tid % 10);
-    while (tid /= 10);
-    fd = call(SYS_openat, h->tasks, (long)at, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd == -ENOENT || fd == -ESRCH ? 0 : fd;
-    n = call(SYS_read, fd, (long)text, 255, 0);
-    call(SYS_close, fd, 0, 0, 0);
-    if (n < 0)
-        return n == -ESRCH ? 0 : n;
-    text[n] = 0;
-    return n;
-}
-
-/* May a thread be stopped now? Yes if it runs. */
-static bool
-may_stop(const struct helper *h, int32_t tid)
-{
-    struct cpprof__task_call at = {.number = -1};
-    char text[256], *end;
-    unsigned i;
-    long n = read_file(h, tid, "/syscall", text);
-
-    if (n <= 0)
-        return n == 0;
-    if (text[0] < '0' || text[0] > '9')
-        return true;
-    at.number = number_of(text, &end);
-    for (i = 0; i < 6; i++)
-        for (end += *end == ' ' ? 3 : 0; *end && *end != ' ' && *end != '\n';
-             end++)
-            at.args[i] =
-                at.args[i] * 16 +
-                (uintptr_t)(*end <= '9' ? *end - '0' : *end - 'a' + 10);
-    return bears_stop(h, &at);
-}
-
-/* A main thread that has ended stays in the list. */
-static bool
-has_ended(const struct helper *h, int32_t tid)
-{
-    char text[256], *at;
-    long n = read_file(h, tid, "/stat", text);
-
-    if (n <= 0)
-        return n == 0;
-    for (at = text + n; at > text && *at != ')'; at--)
-        ;
-    return at[0] && at[1] && (at[2] == 'Z' || at[2] == 'X');
-}
+/* ---- all of them ------------------------------------------------------- */
 
 /* Attached to, and asked to stop; a thread that is gone is none. */
 static bool
@@ -346,10 +196,11 @@ seize(struct helper *h, int32_t tid)
 
     if (h->n == CPPROF__LEAK_THREADS - 1)
         return give_up(h, CPPROF__STOP_TOO_MANY, tid, 0);
-    if (!may_stop(h, tid))
+    if (!cpprof__look_bears_stop(&h->looks, tid))
         return give_up(h, CPPROF__STOP_LATE, tid, 0);
     failed = call(SYS_ptrace, PTRACE_SEIZE, tid, 0, 0);
-    if (failed == -ESRCH || (failed == -EPERM && has_ended(h, tid)))
+    if (failed == -ESRCH ||
+        (failed == -EPERM && cpprof__look_has_ended(&h->looks, tid)))
         return true;
     if (failed)
         return give_up(h, CPPROF__STOP_REFUSED, tid, failed);
@@ -368,25 +219,18 @@ for_threads(struct helper *h, bool (*f)(struct helper *h, int32_t tid))
     char buffer[4096] __attribute__((aligned(8)));
     long n, at;
 
-    call(SYS_lseek, h->tasks, 0, SEEK_SET, 0);
-    while ((n = call(SYS_getdents64, h->tasks, (long)buffer, sizeof buffer,
-                     0)) > 0)
+    call(SYS_lseek, h->looks.tasks, 0, SEEK_SET, 0);
+    while ((n = call(SYS_getdents64, h->looks.tasks, (long)buffer,
+                     sizeof buffer, 0)) > 0)
         for (at = 0; at < n;) {
             const struct dirent64 *entry = (const void *)(buffer + at);
-            char *end;
-            int32_t tid = (int32_t)number_of(entry->d_name, &end);
+            int32_t tid = cpprof__look_number(entry->d_name);
 
             at += entry->d_reclen;
             if (tid > 0 && tid != caller && !is_seized(h, tid) && !f(h, tid))
                 return false;
         }
     return true;
-}
-
-static bool
-check_call(struct helper *h, int32_t tid)
-{
-    return may_stop(h, tid) || give_up(h, CPPROF__STOP_LATE, tid, 0);
 }
 
 static void
@@ -500,6 +344,25 @@ let_go(struct helper *h)
     }
 }
 
+static bool
+check_call(struct helper *h, int32_t tid)
+{
+    return cpprof__look_at(&h->looks, tid) ||
+           give_up(h, CPPROF__STOP_LATE, tid, 0);
+}
+
+/* A look at all threads; true: each of them bears a stop. */
+static bool
+check_all(struct helper *h, uint32_t *n_good)
+{
+    cpprof__looks_begin(&h->looks, !*n_good);
+    h->shared->stop = CPPROF__STOP_UNDER_WAY;
+    *n_good = for_threads(h, check_call) ? *n_good + 1 : 0;
+    if (h->looks.unsure_tid)
+        h->shared->late_tid = h->looks.unsure_tid;
+    return *n_good >= LOOKS && !h->looks.unsure_tid;
+}
+
 /*
  * All stand, or none. A thread that writes more than there is room for sleeps
  * in that call most of the time, and runs for moments: to stop it in one of
@@ -514,9 +377,7 @@ try_to_stop(struct helper *h)
     uint32_t n_words = h->shared->n_words, n_good = 0;
 
     for (;;) {
-        h->shared->stop = CPPROF__STOP_UNDER_WAY;
-        n_good = for_threads(h, check_call) ? n_good + 1 : 0;
-        if (n_good == LOOKS) {
+        if (check_all(h, &n_good)) {
             h->shared->stopped_ns = now_ns();
             if (stop_all(h))
                 return true;
@@ -558,7 +419,7 @@ help(void *arg)
     call(SYS_prctl, PR_SET_NAME, (long)"cpprof-stop", 0, 0);
     if (call(SYS_getppid, 0, 0, 0, 0) != h->pid)
         call(SYS_exit_group, 1, 0, 0, 0);
-    h->pidfd = (int)call(SYS_pidfd_open, h->pid, 0, 0, 0);
+    h->looks.pidfd = (int)call(SYS_pidfd_open, h->pid, 0, 0, 0);
     if (try_to_stop(h)) {
         store_release(&shared->stop, CPPROF__STOP_ALL_STAND);
         call(SYS_futex, (long)&shared->stop, FUTEX_WAKE, 1, 0);
@@ -619,13 +480,13 @@ cpprof__leak_stopped(struct cpprof__leak_shared *shared,
     h = (struct helper *)(memory + STACK_BYTES);
     h->shared = shared;
     h->pid = (int32_t)getpid();
-    h->tasks = cpprof__tasks_folder();
-    pid = h->tasks < 0
+    h->looks.tasks = cpprof__tasks_folder();
+    pid = h->looks.tasks < 0
               ? -1
               : clone(help, memory + STACK_BYTES, CLONE_VM | CLONE_UNTRACED, h);
     shared->sys = pid < 0 ? errno : 0;
-    if (h->tasks >= 0)
-        close(h->tasks);
+    if (h->looks.tasks >= 0)
+        close(h->looks.tasks);
     if (pid >= 0 && !wait_for_helper(shared, pid, false)) {
         f(shared, arg);
         done = cas_acq_rel(&shared->stop, &stand, CPPROF__STOP_SNAPPED);
