@@ -492,7 +492,8 @@ class Flame {
     const b = this.boxes, p = this.print;
     let text = shown(b.name(i)) + (b.isInline(i) ? ' (inline)' : '');
     if (b.data.diff)
-      text += '   ' + p.signed(b.value(i)) + '   ' + p.number(b.minus(i)) +
+      text += '   ' + p.signed(b.value(i), b.plus(i) + b.minus(i)) + '   ' +
+        p.number(b.minus(i)) +
         ' \u2192 ' + p.number(b.plus(i)) +
         (!i ? '' : !b.minus(i) ? '   new' : !b.plus(i) ? '   gone' : '');
     else

@@ -245,10 +245,11 @@ def test_others(b, s):
         b.open(s.url + view)
         tap.ok(view + " is shown", ready(b))
         calm(b, view)
-    b.open(s.url + "top?i=main")
-    ready(b)
-    tap.same("nothing left is said", text(b, ".note"),
-             "The filters leave nothing.")
+    for view in ("top", "tree") + (("graph",) if shutil.which("dot") else ()):
+        b.open(s.url + view + "?i=main")
+        ready(b)
+        tap.same("nothing left is said in " + view, text(b, ".note"),
+                 "The filters leave nothing.")
     b.open(s.url + "peek?sym=eval")
     ready(b)
     tap.ok("names of a peek are text", EVIL in text(b, "pre"), text(b, "pre"))
@@ -403,6 +404,12 @@ def test_types(b, folder):
     tap.ok("a difference tells both values, and what is new", re.match(
         r"rare +\+10 +0 \u2192 10 +new", text(b, "#detail")), text(b, "#detail"))
     b.picture("web-diff")
+    b.tell("[...document.querySelectorAll('#options button')].find(e => "
+           "e.textContent === 'normalize').click()")
+    b.wait("location.search.includes('norm=t')", 5)
+    ready(b)
+    tap.ok("normalized, what remains of all by rounding is nothing", re.match(
+        r"root +0 ", b.tell("view.flame.text(0)")), b.tell("view.flame.text(0)"))
     b.open(s.url + "top?only=gone")
     ready(b)
     tap.same("its table shows what is gone", b.tell(
@@ -467,6 +474,31 @@ def test_deeper(b, folder):
     tap.ok("stacks can be saved", b"main;mid;tiny;deep 3" in
            urllib.request.urlopen(s.url + link).read(), link)
     calm(b, "deeper boxes")
+    s.close()
+    with open(os.path.join(folder, "deepest"), "w", encoding="ascii") as file:
+        file.write(";".join("f%d" % k for k in range(4000)) + " 1\n")
+    s = Server("deepest", cwd=folder)
+    b.open(s.url + "tree")
+    ready(b)
+    rows = "document.querySelectorAll('tr.row').length"
+    before = b.tell(rows)
+    b.tell("[...document.querySelectorAll('.twist')].pop().click()")
+    tap.same("of a stack without an end the first rows are open", (
+        before < 100, b.tell(rows)), (True, before + 1))
+    calm(b, "deepest")
+    s.close()
+    with open(os.path.join(folder, "zero"), "w", encoding="ascii") as file:
+        file.write("main;nothing 0\n")
+    s = Server("zero", cwd=folder)
+    b.open(s.url + "flamegraph")
+    ready(b)
+    zero = text(b, "#main")
+    b.open(s.url + "source?sym=nosuch")
+    ready(b)
+    tap.same("values of 0, and a function that is not there, are told", (
+        zero, text(b, ".note")), ("All values are 0.",
+        "no matches found for regexp: nosuch"))
+    calm(b, "zero")
     s.close()
 
 
@@ -606,6 +638,11 @@ def test_two_times(b, t, box, folder):
     tap.ok("what is marked then is shown less that", seen["work"]["value"] > 0 >
            seen["load"]["value"] and abs(seen["wait"]["value"]) < 3e7 and
            "new" in seen["work"]["text"] and "gone" in seen["load"]["text"], seen)
+    tap.same("both are told as the time of day", b.tell(
+        "[...document.querySelectorAll('.chip > span')].map(e => e.textContent"
+        ".replace(/\\.\\d\\d/g, ''))"), [
+            "tagfocus: 2023-11-14 22:13:20 to 22:13:20 UTC",
+            "tagbase: 2023-11-14 22:13:20 to 22:13:20 UTC"])
     b.picture("web-times")
     state = "tf=" + at(b, "tf") + "&tb=" + at(b, "tb")
     tap.same("in each view, and in the address", re.findall(

@@ -56,7 +56,9 @@ function showBar() {
     current.scrollIntoView({block: 'nearest', inline: 'nearest'}));
   $('chips').replaceChildren(...CHIPS.filter(effective).map(name => {
     const text = settingOf(name) + '=' + shown(effective(name));
-    return make('span', {className: 'chip'}, make('span', {title: text}, text),
+    return make('span', {className: 'chip'}, make('span', {title: text},
+      spanIn(effective(name)) ? settingOf(name) + ': ' +
+      spanText(spanIn(effective(name))) : text),
       make('button', {title: 'remove', 'aria-label': 'remove ' + text,
         onclick: () => go(state.view, {[name]: ''})}, '\u00d7'));
   }));
@@ -97,7 +99,8 @@ function options() {
       'box (r)'));
     made.push(choice('so', 'order', [['', 'by weight'], ['n', 'by name']]));
   }
-  if (effective('tb'))
+  if (effective('tb') ||
+      (state.start.bases.length && state.start.base_flag === 'diff_base'))
     made.push(toggle('norm', 'normalize', 'what is compared is scaled to the ' +
       'total of what it is compared with'));
   if (isDiff() && isChart)
@@ -195,7 +198,8 @@ async function enlarge(mine, flame, all, more, z, slot) {
 function nothing() {
   if (CHIPS.some(effective)) return 'The filters leave nothing.';
   return state.profile.types.length > 1 ? 'No sample has a value of this type; ' +
-    'v, or the field at the top, chooses another.' : 'The profile is empty.';
+    'v, or the field at the top, chooses another.' : state.profile.samples ?
+    'All values are 0.' : 'The profile is empty.';
 }
 
 async function showFlame(mine, inverted) {
@@ -287,6 +291,10 @@ async function showTop(mine, picks) {
 async function showTree(mine) {
   const data = await ask('boxes', {w: 4000}, 'view');
   if (mine !== round) return;
+  if (!data.boxes[3] && !data.boxes[4]) {
+    put(note(nothing()));
+    return;
+  }
   const made = new Tree(new Boxes(data, param('so'), ''), {...onName, deeper:
     way => ask('boxes', {w: 4000, z: way}, 'deeper')});
   put(made.element, made);
@@ -333,6 +341,10 @@ async function showText(mine, format) {
 async function showGraph(mine) {
   const made = await graphView(onName);
   if (mine !== round) return;
+  if (!made.has_nodes) {
+    put(note(nothing()));
+    return;
+  }
   put(made.element, made);
   made.element.fit();
   made.element.focus({preventScroll: true});

@@ -113,8 +113,10 @@ function tree(url) {
     const request = new XMLHttpRequest();
     request.open('GET', url);
     request.responseType = 'document';
+    // A reason is a text, which is not to be had this way.
     request.onload = () => request.status === 200 && request.response ?
-      done(request.response) : failed(new Refused('no answer: status ' + request.status));
+      done(request.response) : get(url, 'tree').then(() =>
+        failed(new Refused('no answer')), failed);
     request.onerror = () => failed(new Error('no answer'));
     request.send();
   });

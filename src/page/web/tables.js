@@ -190,8 +190,9 @@ class Top {
     const rows = this.rows(), d = this.data;
     this.list.show(rows, this.by);
     const flat = rows.reduce((sum, i) => sum + d.flat[i], 0);
-    this.on.tell(rows.length + ' functions, flat ' + this.print.number(flat) +
-      ' (' + this.print.percent(flat) + ')' +
+    const p = this.print;
+    this.on.tell(rows.length + ' functions, flat ' + (d.diff ? p.signed(flat) :
+      p.number(flat)) + ' (' + p.percent(flat).replace('-0.00', '0.00') + ')' +
       (d.rows > d.names.length ? ', of the largest ' + d.names.length : ''));
     return expression ? {n: rows.length, sum: flat} : null;
   }
@@ -235,6 +236,8 @@ function tagsView(data) {
 
 // ---- tree ----------------------------------------------------------------------
 
+const MOST_OPEN = 60; // rows of a tree that is new
+
 // The flame graph as rows that open: on {open(name), menu(name, x, y), tell}.
 class Tree {
   constructor(boxes, on) {
@@ -252,9 +255,9 @@ class Tree {
       make('th', {}, make('button', {tabIndex: -1}, text))))), this.body);
     this.body.append(this.row(0));
     this.open(this.body.firstChild);
-    // The heaviest way, until it parts.
+    // The heaviest way, until it parts, or fills the page.
     let last = this.body.firstChild;
-    while (last && last.nextSibling && +last.nextSibling.dataset.i >= 0) {
+    for (let k = 0; k < MOST_OPEN && last && last.nextSibling && +last.nextSibling.dataset.i >= 0; k++) {
       const i = +last.nextSibling.dataset.i;
       if (boxes.w[i] < 0.6 * boxes.w[+last.dataset.i]) break;
       last = last.nextSibling;
@@ -293,7 +296,7 @@ class Tree {
     first.style.paddingLeft = 'min(' + (14 * level - 4) + 'px, 30vw)';
     const v = hidden || b.value(i), isDiff = b.data.diff && !hidden;
     tr.append(first, make('td', {className: !isDiff ? '' : v > 0 ? 'more' :
-      v < 0 ? 'less' : ''}, isDiff ? p.signed(v) : p.number(v)),
+      v < 0 ? 'less' : ''}, isDiff ? p.signed(v, b.plus(i) + b.minus(i)) : p.number(v)),
     make('td', {className: 'dim'}, isDiff ? p.number(b.minus(i)) +
       ' \u2192 ' + p.number(b.plus(i)) : p.percent(v)),
     make('td', {}, hidden ? '' : p.number(b.self(i))));

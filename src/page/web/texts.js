@@ -164,7 +164,6 @@ async function graphView(on) {
   const svg = copyShape(page.documentElement);
   const e = make('div', {className: 'graph', tabIndex: 0, role: 'img',
     'aria-label': 'graph of calls; the views tree and top tell the same'}, svg);
-  const view = page.documentElement.querySelector('#viewport, g.graph');
   let selected = null, scale = 1, x = 0, y = 0;
   const place = () => {
     svg.style.transform = 'translate(' + x + 'px,' + y + 'px) scale(' + scale + ')';
@@ -268,7 +267,7 @@ async function graphView(on) {
   e.addEventListener('contextmenu', event => {
     if (menu(event)) event.preventDefault();
   });
-  return {element: e, hasGraph: !!view, selectedName: () =>
+  return {element: e, has_nodes: nodes().length > 0, selectedName: () =>
     selected && nameOf(selected), search: expression => {
     let n = 0;
     for (const node of nodes()) {

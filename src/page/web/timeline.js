@@ -19,6 +19,16 @@ function spanIn(filter) {
   return found && found.slice(1).map(BigInt);
 }
 
+// The same for a person: the time of day, and the date if it is of this age.
+function spanText(span) {
+  if (span[0] < 1000000000000000000n)
+    return span.map(t => seconds(Number(t))).join(' to ');
+  const [from, to] = span.map(t => new Date(Number(t / 1000000n)).toISOString()
+    .replace(/(\.\d\d).*/, '$1').split('T'));
+  return from.join(' ') + ' to ' + (from[0] === to[0] ? to[1] : to.join(' ')) +
+    ' UTC';
+}
+
 // on: {tell(text)}.
 class Timeline {
   constructor(data, on) {
