@@ -643,6 +643,9 @@ def test_two_times(b, t, box, folder):
         ".replace(/\\.\\d\\d/g, ''))"), [
             "tagfocus: 2023-11-14 22:13:20 to 22:13:20 UTC",
             "tagbase: 2023-11-14 22:13:20 to 22:13:20 UTC"])
+    tap.same("and what is below says on one line that it is near to this", b.tell(
+        "(e => [e.hidden, e.offsetHeight < 24])("
+        "document.getElementById('near'))"), [False, True])
     b.picture("web-times")
     state = "tf=" + at(b, "tf") + "&tb=" + at(b, "tb")
     tap.same("in each view, and in the address", re.findall(
