@@ -49,7 +49,7 @@ function printer(data) {
   const percent = v => data.total ?
     (100 * v / Math.abs(data.total)).toFixed(2) + '%' : '';
   // Of a difference. What is left of a scaled one by rounding is nothing.
-  const signed = (v, of = data.total) => Math.abs(v) < Math.abs(of) * 1e-7 ? '0' :
+  const signed = (v, of = data.total) => Math.abs(v) < Math.abs(of) * 1e-6 ? '0' :
     (v > 0 ? '+' : '') + number(v);
   return {number, percent, signed};
 }
