@@ -265,6 +265,22 @@ take_direct(struct cpprof__leak_shared *shared, const struct cpprof__marks *m)
     }
 }
 
+/* Where all blocks are in the table, what is lost and not in it was freed, and
+ * is kept by a thread or in a fastbin: it leads nowhere. */
+static void
+leave_out_freed(struct cpprof__leak_shared *shared, struct cpprof__marks *m)
+{
+    uint32_t i, n = cpprof__heap_n_blocks(&cpprof__heap);
+
+    if (cpprof__heap.head->rate != 1)
+        return;
+    cpprof__marks_leave_out(m);
+    for (i = 1; i < n; i++)
+        if (cpprof__bit(shared->lost, i))
+            cpprof__marks_take_in(
+                cpprof__marks_find(m, cpprof__heap.blocks[i].address));
+}
+
 static void
 look(struct cpprof__roots *r, int parent_pagemap)
 {
@@ -291,6 +307,7 @@ look(struct cpprof__roots *r, int parent_pagemap)
         end(shared, CPPROF__LEAK_NO_PAGES);
     take_lost(shared, m);
     if (shared->n_lost) {
+        leave_out_freed(shared, m);
         cpprof__marks_part(m);
         take_direct(shared, m);
     }

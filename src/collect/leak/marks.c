@@ -380,6 +380,28 @@ flood_cycle(struct cpprof__marks *m, struct cpprof__area *area, size_t granule)
     flood_from(m, area, granule);
 }
 
+/* All are marked. */
+static void
+leave_out(struct cpprof__marks *m, struct cpprof__area *area, size_t granule)
+{
+    (void)m;
+    set_bit(area->marked, granule);
+}
+
+void
+cpprof__marks_leave_out(struct cpprof__marks *m)
+{
+    for_lost(m, leave_out);
+}
+
+void
+cpprof__marks_take_in(struct cpprof__block block)
+{
+    if (block.area)
+        block.area->marked[block.granule / 64] &=
+            ~(UINT64_C(1) << (block.granule % 64));
+}
+
 void
 cpprof__marks_part(struct cpprof__marks *m)
 {

@@ -84,6 +84,12 @@ cpprof__marks_find(const struct cpprof__marks *m, uintptr_t address);
 bool
 cpprof__marks_is_marked(struct cpprof__block block);
 
+/* Before the next: of what is not marked, only these count. */
+void
+cpprof__marks_leave_out(struct cpprof__marks *m);
+void
+cpprof__marks_take_in(struct cpprof__block block);
+
 /* After all roots were looked at and asked for what is not marked: tell apart
  * what nothing lost points to, and one block of each cycle (direct), from what
  * these lead to. Everything is marked after it. */
