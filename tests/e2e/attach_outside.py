@@ -227,7 +227,8 @@ def outside(name, words, frames, reason, same=3):
                                 file])
             n, cut, text = look(file) if not status else (0, 0, said)
             found = [f for f in frames if re.search(f, text, re.M | re.S)]
-            if n >= 30 and len(found) == len(frames):
+            if (n >= 30 and len(found) == len(frames)
+                    and cut * 100 <= n):
                 break
         t.same("%s: record: status 0" % name, status, 0)
         t.matches("%s: a line says so" % name,
