@@ -27,6 +27,7 @@ struct cpprof_capture;
  * writer   receives the whole file at the end; closed by cpprof_capture_stop(),
  *          or by this call when it fails.
  * options  NULL for defaults.
+ * capture  NULL on failure, which cpprof_capture_stop() takes.
  *
  * Shape, units: as cpprof_cpu_start() and cpprof_wall_start();
  *          time and duration are those of the capture.

@@ -295,6 +295,32 @@ test_unload(void)
     profile_free(p);
 }
 
+/* --- no capture ----------------------------------------------------------- */
+
+#define NO_CAPTURE ((struct cpprof_capture *)1)
+
+/* A program that looks at no status stops what was never started. */
+static void
+test_none(void)
+{
+    static const char *const path = "/nonexistent/x.pb.gz";
+    struct cpprof_writer writer;
+    struct cpprof_capture *c[] = {NO_CAPTURE, NO_CAPTURE, NO_CAPTURE,
+                                  NO_CAPTURE};
+
+    cpprof_writer_to_path(path, &writer, NULL);
+    check(cpprof_capture_start_cpu(&writer, NULL, &c[0], NULL) &&
+              cpprof_capture_start_wall(&writer, NULL, &c[1], NULL) &&
+              cpprof_capture_start_cpu_to_path(path, NULL, &c[2], NULL) &&
+              cpprof_capture_start_wall_to_path(path, NULL, &c[3], NULL),
+          "a file that cannot be written is an error");
+    for (int i = 0; i < 4; i++) {
+        check(!c[i], "no capture is NULL");
+        check_equal(cpprof_capture_stop(c[i], NULL), CPPROF_OK,
+                    "which may be stopped");
+    }
+}
+
 /* --- limits, fork --------------------------------------------------------- */
 
 static void
@@ -418,6 +444,7 @@ main(int argc, char **argv)
     test_rate();
     test_again_at_once();
     test_labels();
+    test_none();
     test_unload();
     test_many();
     test_fork();

@@ -85,6 +85,7 @@ cpprof_capture_start_cpu(const struct cpprof_writer *writer,
     CPPROF__UNCANCELLED;
 
     CPPROF__NEED_BESIDES(writer, error, out);
+    *out = NULL;
     status = cpprof__cpu_capture_new(options, writer, &c, error);
     return status == CPPROF_OK ? begin(c, out, error) : status;
 }
@@ -95,6 +96,8 @@ cpprof_capture_start_cpu_to_path(const char *path,
                                  struct cpprof_capture **capture,
                                  struct cpprof_error *error)
 {
+    if (capture)
+        *capture = NULL;
     return CPPROF__TO_PATH(
         path, error,
         cpprof_capture_start_cpu(&writer, options, capture, error));
@@ -112,6 +115,7 @@ cpprof_capture_start_wall(const struct cpprof_writer *writer,
     CPPROF__UNCANCELLED;
 
     CPPROF__NEED_BESIDES(writer, error, out);
+    *out = NULL;
     status = cpprof__wall_capture_new(options, writer, &c, error);
     return status == CPPROF_OK ? begin(c, out, error) : status;
 }
@@ -122,6 +126,8 @@ cpprof_capture_start_wall_to_path(const char *path,
                                   struct cpprof_capture **capture,
                                   struct cpprof_error *error)
 {
+    if (capture)
+        *capture = NULL;
     return CPPROF__TO_PATH(
         path, error,
         cpprof_capture_start_wall(&writer, options, capture, error));
