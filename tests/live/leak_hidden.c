@@ -54,7 +54,7 @@ rest(void)
         pause();
 }
 
-static void
+static void **
 in_mapping(const struct hidden *h, int flags, int fd)
 {
     void **words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -62,9 +62,9 @@ in_mapping(const struct hidden *h, int flags, int fd)
 
     if (words == MAP_FAILED)
         bail("mmap");
-
     for (i = 0; i < N; i++)
         words[i] = block_of(h);
+    return words;
 }
 
 static void
@@ -156,6 +156,49 @@ by_guarded_mapping(const struct hidden *h)
                mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
                true);
+}
+
+static void
+in_protected(const struct hidden *h, int flags, int protection, int advice)
+{
+    void **words = in_mapping(h, flags | MAP_ANONYMOUS, -1);
+
+    madvise(words, PAGE, advice);
+    mprotect(words, PAGE, protection);
+}
+
+static void
+by_constant_shared(const struct hidden *h)
+{
+    in_protected(h, MAP_SHARED, PROT_READ, MADV_NORMAL);
+}
+
+static void
+by_protected_shared(const struct hidden *h)
+{
+    in_protected(h, MAP_SHARED, PROT_NONE, MADV_NORMAL);
+}
+
+static void
+by_protected_kept(const struct hidden *h)
+{
+    in_protected(h, MAP_PRIVATE, PROT_NONE, MADV_DONTFORK);
+}
+
+/* Written by a mapping that is gone, and read by one that is private. */
+static void
+by_memory_file(const struct hidden *h)
+{
+    int fd = memfd_create("hidden", MFD_CLOEXEC);
+    volatile char *other;
+    void **words;
+
+    if (fd < 0 || ftruncate(fd, PAGE))
+        bail("memfd_create");
+    words = in_mapping(h, MAP_SHARED, fd);
+    other = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+    (void)other[0];
+    munmap(words, PAGE);
 }
 
 static void
@@ -300,6 +343,10 @@ static const struct hidden cases[] = {
     {"a block with a protected page", 2888, by_guarded_block},
     {"a block with a guard", 3112, by_block_with_marker},
     {"a mapping with a guard", 3208, by_guarded_mapping},
+    {"shared memory that is constant now", 3304, by_constant_shared},
+    {"shared memory that is protected now", 3400, by_protected_shared},
+    {"protected memory that children do not get", 3496, by_protected_kept},
+    {"a file of memory, privately", 3592, by_memory_file},
 };
 #define N_CASES (sizeof cases / sizeof *cases)
 

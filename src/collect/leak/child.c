@@ -282,7 +282,7 @@ leave_out_freed(struct cpprof__leak_shared *shared, struct cpprof__marks *m)
 }
 
 static void
-look(struct cpprof__roots *r, int parent_pagemap)
+look(struct cpprof__roots *r)
 {
     struct cpprof__leak_shared *shared = r->shared;
     struct cpprof__marks *m = r->marks;
@@ -303,7 +303,7 @@ look(struct cpprof__roots *r, int parent_pagemap)
         mark_gaps(r);
     cpprof__marks_from(m, shared->words, shared->n_words);
     cpprof__roots_mark_all(r);
-    if (!cpprof__roots_mark_missing(r, parent_pagemap))
+    if (!cpprof__roots_mark_missing(r))
         end(shared, CPPROF__LEAK_NO_PAGES);
     take_lost(shared, m);
     if (shared->n_lost) {
@@ -324,14 +324,15 @@ cpprof__leak_child(struct cpprof__leak_shared *shared)
 {
     struct cpprof__roots roots = {.shared = shared};
     struct cpprof__marks marks;
-    int maps, parent_pagemap;
+    int maps;
 
     be_nobody(shared);
     bear_unreadable();
     maps = open_of((int32_t)getpid(), "maps");
     roots.pagemap = open_of((int32_t)getpid(), "pagemap");
     /* A main thread that has ended has no memory. */
-    parent_pagemap = open_of(shared->threads[0].tid, "pagemap");
+    roots.parent_pagemap = open_of(shared->threads[0].tid, "pagemap");
+    roots.parent_mem = open_of(shared->threads[0].tid, "mem");
     syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (maps < 0 || roots.pagemap < 0 || !cpprof__roots_read(&roots, maps))
         end(shared, CPPROF__LEAK_NO_MAPS);
@@ -340,6 +341,6 @@ cpprof__leak_child(struct cpprof__leak_shared *shared)
     roots.marks = &marks;
     if (roots.failed || marks.failed)
         end(shared, CPPROF__LEAK_NO_MEMORY);
-    look(&roots, parent_pagemap);
+    look(&roots);
     end(shared, CPPROF__LEAK_DIED);
 }

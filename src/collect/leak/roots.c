@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
@@ -44,25 +43,36 @@ is_path(const struct cpprof_map *line, const char *start)
     return line->n_path >= n && !memcmp(line->path, start, n);
 }
 
-/* Devices may do something when they are read. Private memory of /dev/zero is
- * anonymous, and what is below /dev/shm are files. */
+/* Files that no disk is behind: what stands in them was written by a program.
+ */
+static bool
+is_memory_file(const struct cpprof_map *line)
+{
+    return is_path(line, "/dev/zero") || is_path(line, "/dev/shm/") ||
+           is_path(line, "/memfd:") || is_path(line, "/SYSV") ||
+           is_path(line, "/anon_hugepage");
+}
+
+/* Devices may do something when they are read. */
+static bool
+is_device(const struct cpprof_map *line)
+{
+    return is_path(line, "/dev/") && !is_memory_file(line);
+}
+
 static bool
 is_private_memory(const struct cpprof_map *line)
 {
-    return line->perms[3] == 'p' && !is_path(line, "[v") &&
-           (!is_path(line, "/dev/") || is_path(line, "/dev/zero") ||
-            is_path(line, "/dev/shm/"));
+    return line->perms[3] == 'p' && !is_path(line, "[v") && !is_device(line);
 }
 
 /* Memory that is shared, with other processes or as a file: what is written
- * there may be all that leads to a block. */
+ * there may be all that leads to a block. It may have been protected since. */
 static bool
 is_shared_memory(const struct cpprof_map *line)
 {
-    return line->perms[3] == 's' && line->perms[1] == 'w' &&
-           is_path(line, "/") &&
-           (!is_path(line, "/dev/") || is_path(line, "/dev/zero") ||
-            is_path(line, "/dev/shm/"));
+    return line->perms[3] == 's' && is_path(line, "/") && !is_device(line) &&
+           (line->perms[1] == 'w' || is_memory_file(line));
 }
 
 static void
@@ -135,8 +145,9 @@ cpprof__roots_read(struct cpprof__roots *r, int maps)
     return true;
 }
 
-const struct cpprof__leak_map *
-cpprof__roots_map(const struct cpprof__roots *r, uintptr_t address)
+/* The number of the first map that ends behind an address. */
+static size_t
+first_behind(const struct cpprof__roots *r, uintptr_t address)
 {
     size_t from = 0, to = r->n_maps;
 
@@ -148,8 +159,15 @@ cpprof__roots_map(const struct cpprof__roots *r, uintptr_t address)
         else
             to = middle;
     }
-    return from < r->n_maps && address >= r->maps[from].start ? &r->maps[from]
-                                                              : NULL;
+    return from;
+}
+
+const struct cpprof__leak_map *
+cpprof__roots_map(const struct cpprof__roots *r, uintptr_t address)
+{
+    size_t i = first_behind(r, address);
+
+    return i < r->n_maps && address >= r->maps[i].start ? &r->maps[i] : NULL;
 }
 
 void
@@ -268,21 +286,20 @@ cpprof__roots_mark_all(struct cpprof__roots *r)
 
 /* ---- memory that is shared, or not for children (MADV_DONTFORK) -------- */
 
+/* Protected pages, too, are read by way of this file (proc_pid_mem(5)). */
 static bool
 mark_remote(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
             uint64_t *buffer, size_t size)
 {
     while (start < end) {
-        struct iovec to = {buffer, end - start < size ? end - start : size};
-        struct iovec from = {(void *)start, to.iov_len};
-        long got = syscall(SYS_process_vm_readv, r->shared->threads[0].tid, &to,
-                           1, &from, 1, 0);
+        size_t n = end - start < size ? end - start : size;
+        ssize_t got = pread(r->parent_mem, buffer, n, (off_t)start);
 
-        if (got < 0 && errno == EFAULT) { /* it is gone, or a guard */
+        if (got < 0 && errno == EIO) { /* it is gone, or a guard */
             start = (start & ~(PAGE - 1)) + PAGE;
             continue;
         }
-        if (got <= 0)
+        if (got < 8)
             return false;
         r->shared->root_bytes += (uint64_t)got;
         cpprof__marks_from(r->marks, buffer, (size_t)got / 8);
@@ -293,51 +310,60 @@ mark_remote(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
 
 /* One of the parent's; what is gone by now is no root. */
 static bool
-mark_absent(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
-            int pagemap)
+mark_parents(struct cpprof__roots *r, uintptr_t start, uintptr_t end)
 {
     uint64_t window[WINDOW], buffer[8192];
     uintptr_t window_at = UINTPTR_MAX - WINDOW * PAGE, next;
     bool wanted;
 
+    if (r->parent_pagemap < 0)
+        return false;
     for (; start < end; start = next) {
-        next =
-            next_run(pagemap, start, end, false, &wanted, window, &window_at);
+        next = next_run(r->parent_pagemap, start, end, false, &wanted, window,
+                        &window_at);
         if (wanted && !mark_remote(r, start, next, buffer, sizeof buffer))
             return false;
     }
     return true;
 }
 
+/* What is mapped in the parent and not here. */
+static bool
+mark_absent(struct cpprof__roots *r, uintptr_t start, uintptr_t end)
+{
+    while (start < end) {
+        size_t i = first_behind(r, start);
+        uintptr_t next =
+            i < r->n_maps && r->maps[i].start < end ? r->maps[i].start : end;
+
+        if (next > start && !mark_parents(r, start, next))
+            return false;
+        start = next < end ? r->maps[i].end : end;
+    }
+    return true;
+}
+
+/* Of a file that is memory the child has only those pages that the parent wrote
+ * to by this mapping, and not those that were there before. */
 bool
-cpprof__roots_mark_missing(struct cpprof__roots *r, int parent_pagemap)
+cpprof__roots_mark_missing(struct cpprof__roots *r)
 {
     struct cpprof_map line = {.size = sizeof line};
     const char *at = r->shared->maps, *end = at + r->shared->n_maps;
 
     while (cpprof_maps_next(&at, end, &line)) {
-        uintptr_t start = line.start;
+        bool done = true;
 
-        if (!(is_private_memory(&line) || is_shared_memory(&line)) ||
-            line.start == r->shared->not_ours[2].start ||
-            line.perms[0] != 'r' ||
-            (is_path(&line, "/") && line.perms[1] != 'w'))
+        if (line.start == r->shared->not_ours[2].start)
             continue;
-        while (start < line.limit) {
-            const struct cpprof__leak_map *map = cpprof__roots_map(r, start);
-            uintptr_t next = start + PAGE;
-
-            if (map) {
-                start = map->end;
-                continue;
-            }
-            while (next < line.limit && !cpprof__roots_map(r, next))
-                next += PAGE;
-            if (parent_pagemap < 0 ||
-                !mark_absent(r, start, next, parent_pagemap))
-                return false;
-            start = next;
-        }
+        if (is_shared_memory(&line) ||
+            (is_private_memory(&line) && is_memory_file(&line)))
+            done = mark_parents(r, line.start, line.limit);
+        else if (is_private_memory(&line) &&
+                 (!is_path(&line, "/") || line.perms[1] == 'w'))
+            done = mark_absent(r, line.start, line.limit);
+        if (!done)
+            return false;
     }
     return true;
 }

@@ -31,6 +31,7 @@ struct cpprof__roots {
     struct cpprof__leak_range *holes; /* no roots */
     size_t n_holes, max_holes;
     int pagemap; /* of this process */
+    int parent_pagemap, parent_mem;
     bool failed;
 };
 
@@ -62,6 +63,6 @@ void
 cpprof__roots_mark_all(struct cpprof__roots *r);
 /* From what the parent has and its child does not; false: unreadable. */
 bool
-cpprof__roots_mark_missing(struct cpprof__roots *r, int parent_pagemap);
+cpprof__roots_mark_missing(struct cpprof__roots *r);
 
 #endif
