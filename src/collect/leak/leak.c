@@ -77,14 +77,55 @@ add_words(struct cpprof__leak_shared *shared, const char *text)
     return true;
 }
 
-/* What epoll keeps, of the descriptors of a thread; *n: how many these are. */
+/* One that asked for an event of each fork: the kernel waits in clone() until
+ * somebody has read that (ioctl_userfaultfd(2)). */
+#define EVENT_FORK 2u
+
 static bool
-add_epoll_words(struct cpprof__leak_shared *shared, int32_t tid, size_t *n)
+is_told_of_forks(const char *text)
+{
+    const char *api = strstr(text, "API:\t");
+    unsigned version, features;
+
+    return api && sscanf(api, "API:\t%x:%x", &version, &features) == 2 &&
+           features & EVENT_FORK;
+}
+
+/* What epoll keeps, and what userfaultfd asks for, of one descriptor. */
+static bool
+add_descriptor(struct cpprof__leak_shared *shared, int32_t tid,
+               const char *name, struct cpprof__buffer *text)
 {
     static const char epoll[] = "anon_inode:[eventpoll]";
+    static const char faults[] = "anon_inode:[userfaultfd]";
+    char path[340], to[64] = "";
+    const char *info;
+    bool is_epoll;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/fd/%s", (int)tid, name);
+    if (readlink(path, to, sizeof to - 1) < 0)
+        return true;
+    is_epoll = !strcmp(to, epoll);
+    if (!is_epoll && strcmp(to, faults) != 0)
+        return true;
+    snprintf(path, sizeof path, "/proc/self/task/%d/fdinfo/%s", (int)tid, name);
+    text->n = 0;
+    if (!cpprof__proc_read(path, text))
+        return errno == ENOENT; /* it was closed */
+    info = (const char *)text->data;
+    if (is_epoll)
+        return add_words(shared, info);
+    shared->tells_forks |= is_told_of_forks(info);
+    return true;
+}
+
+/* The descriptors of a thread; *n: how many these are. */
+static bool
+add_descriptors(struct cpprof__leak_shared *shared, int32_t tid, size_t *n)
+{
     struct cpprof__buffer text = {0};
     struct cpprof__folder fds;
-    char path[340], to[64];
+    char path[64];
     const char *name;
     bool done = true;
 
@@ -92,20 +133,8 @@ add_epoll_words(struct cpprof__leak_shared *shared, int32_t tid, size_t *n)
     if (!cpprof__folder_open(&fds, path))
         return false;
     while (done && (name = cpprof__folder_next(&fds))) {
-        ssize_t length;
-
         *n += *name != '.';
-        snprintf(path, sizeof path, "/proc/self/task/%d/fd/%s", (int)tid, name);
-        length = readlink(path, to, sizeof to);
-        if (length == sizeof epoll - 1 &&
-            !memcmp(to, epoll, sizeof epoll - 1)) {
-            snprintf(path, sizeof path, "/proc/self/task/%d/fdinfo/%s",
-                     (int)tid, name);
-            text.n = 0;
-            done = cpprof__proc_read(path, &text)
-                       ? add_words(shared, (const char *)text.data)
-                       : errno == ENOENT; /* it was closed */
-        }
+        done = add_descriptor(shared, tid, name, &text);
     }
     done = done && !errno;
     cpprof__folder_close(&fds);
@@ -123,11 +152,11 @@ add_kernel_words(struct cpprof__leak_shared *shared)
     struct cpprof__buffer text = {0};
     size_t n_threads = 0, n_fds = 0, i;
     int32_t *tids = cpprof__tasks(NULL, 0, &n_threads);
-    bool done = tids && add_epoll_words(shared, shared->pid, &n_fds);
+    bool done = tids && add_descriptors(shared, shared->pid, &n_fds);
 
     /* A thread that ends meanwhile is none. */
     for (i = 0; done && !n_fds && i < n_threads; i++)
-        done = add_epoll_words(shared, tids[i], &n_fds) || !n_fds;
+        done = add_descriptors(shared, tids[i], &n_fds) || !n_fds;
     cpprof__free(tids);
     if (done && cpprof__proc_read("/proc/self/timers", &text))
         done = add_words(shared, (const char *)text.data);
@@ -257,6 +286,10 @@ take(struct search *s, bool stops)
         return cpprof__fail(s->error, CPPROF_UNSUPPORTED, 0,
                             "heapleak: what the kernel keeps cannot be read "
                             "(/proc/self: maps, fd, fdinfo)");
+    if (s->shared->tells_forks)
+        return cpprof__fail(s->error, CPPROF_UNSUPPORTED, 0,
+                            "heapleak: the program is told of forks "
+                            "(userfaultfd)");
     s->child = 0;
     if (stops && !cpprof__leak_stopped(s->shared, make_child, s)) {
         status = fail_stop(s);

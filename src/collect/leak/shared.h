@@ -51,6 +51,8 @@ struct cpprof__leak_shared {
     int32_t pid;
     bool walks;         /* the heap is glibc's */
     bool knows_threads; /* .threads are all, with registers */
+    bool tells_forks;   /* a thread would have to answer before there is a
+                           child: there must be none */
     struct cpprof__leak_range not_ours[3]; /* no roots: they are the profiler's;
                                               the last one is shared */
     uint32_t n_threads;
