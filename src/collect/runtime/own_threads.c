@@ -45,6 +45,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Tunable. How often a thread looks whether it is alone, which takes some 10
@@ -56,6 +57,11 @@
  * they do, and looks so often. */
 #define PAUSE_NS      1000000000u
 #define PAUSE_LOOK_NS 100000
+
+/* Tunables. A thread that could not be made is tried for again after this, and
+ * so often, each time after twice as long. */
+#define TRY_NS 1000000L
+#define TRIES  5
 
 /* Tunables. The keeper has so many looks of this length to write a line. */
 #define SAY_LOOK_NS 1000000
@@ -417,9 +423,12 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     return failed;
 }
 
+/* While a thread of the program is in execve() the kernel makes no other one
+ * (EAGAIN; copy_fs() of its fork.c). That call fails, or ends this thread. */
 static int
 start(struct cpprof__own_thread *t)
 {
+    struct timespec pause = {0, 0};
     pthread_attr_t attr;
     int failed;
 
@@ -427,6 +436,12 @@ start(struct cpprof__own_thread *t)
     pthread_attr_setstacksize(&attr, CPPROF__OWN_STACK);
     t->is_joined = false;
     failed = create(&t->thread, &attr, run, t);
+    for (pause.tv_nsec = TRY_NS;
+         failed == EAGAIN && pause.tv_nsec < TRY_NS << TRIES;
+         pause.tv_nsec *= 2) {
+        syscall(SYS_nanosleep, &pause, NULL);
+        failed = create(&t->thread, &attr, run, t);
+    }
     pthread_attr_destroy(&attr);
     return failed;
 }
