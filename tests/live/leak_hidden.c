@@ -415,6 +415,7 @@ check_all(void *arg)
 {
     static char name[100];
     unsigned i, n = 0;
+    int result;
 
     for (i = 0; i < 20 && n < 5 && n_lost(text, LOST_BYTES) < LOST / 2; i++)
         n += search();
@@ -424,8 +425,9 @@ check_all(void *arg)
         snprintf(name, sizeof name, "%s: nothing is lost", cases[i].name);
         check_equal(n_lost(text, cases[i].bytes), 0, name);
     }
+    result = check_done();
     fflush(NULL);
-    _exit(check_done());
+    _exit(result);
     return arg;
 }
 
