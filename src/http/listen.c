@@ -11,6 +11,7 @@
 #include "http/listen.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/process/environment.h"
@@ -29,8 +30,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct cpprof__own_lock lock;
-static const struct cpprof__http_server_ops *ops; /* NULL: not loaded */
+static struct cpprof__own_lock lock CPPROF__AT_START;
+static const struct cpprof__http_server_ops *ops
+    CPPROF__AT_START; /* NULL: not loaded */
 
 /* ---- threads --------------------------------------------------------------
  */
@@ -153,14 +155,14 @@ cpprof__http_wake_up(void)
 /* ---- the process ----------------------------------------------------------
  */
 
-void
+CPPROF__FIRST_STEP void
 cpprof__http_end(void)
 {
     if (ops)
         ops->end();
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__http_in_child(void)
 {
     if (ops)
@@ -191,7 +193,7 @@ static enum cpprof_status
 listen_for(const struct cpprof__environment *env, struct cpprof_error *error)
 {
     struct cpprof_http_options options = {.size = sizeof options};
-    char address[PATH_MAX], token[sizeof env->http_token];
+    char address[PATH_MAX], token[CPPROF__TOKEN_MAX + 1];
     enum cpprof_status status = CPPROF_OK;
 
     strcpy(token, env->http_token);
@@ -222,7 +224,7 @@ cpprof__http_listen_as_asked(struct cpprof_error *error)
 
 /* A descendant that finds the address in use stays silent: its ancestor serves.
  */
-void
+CPPROF__FIRST_STEP void
 cpprof__http_start(void)
 {
     struct cpprof_error error;

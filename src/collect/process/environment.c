@@ -44,9 +44,10 @@
 #define SAMPLED_KINDS (CPPROF__KIND_CPU | CPPROF__KINDS_OF_WALL)
 
 static struct cpprof__environment environment CPPROF__LARGE;
-static bool is_on;         /* CPPROF was understood */
-static bool is_descendant; /* of a process profiled by the same variable */
-static bool is_child;      /* made by fork from one */
+static bool is_on CPPROF__AT_START; /* CPPROF was understood */
+static bool is_descendant
+    CPPROF__AT_START; /* of a process profiled by the same variable */
+static bool is_child CPPROF__AT_START; /* made by fork from one */
 /* For files of samplers; "": the current one. */
 static char folder[PATH_MAX] CPPROF__LARGE;
 
@@ -171,7 +172,7 @@ start_samplers(const struct cpprof__birth *birth)
 }
 
 /* Relative paths are meant for the folder of this moment. */
-static void
+CPPROF__FIRST_STEP static void
 start_samplers_late(void)
 {
     if (!(environment.kinds & SAMPLED_KINDS) &&
@@ -187,12 +188,12 @@ start_samplers_late(void)
 void
 cpprof__environment_before_credentials(void)
 {
-    if (*environment.directory && !geteuid())
+    if (is_on && *environment.directory && !geteuid())
         cpprof__late_hurry();
 }
 
 /* What a profiled process has made may end at once. */
-static bool
+CPPROF__FIRST_STEP static bool
 starts_late(void)
 {
     return *environment.directory
@@ -211,20 +212,31 @@ start_others(void)
         complain_of("heap or waits", &error);
 }
 
-static void
+/* As atoi(), which touches two pages more. */
+static uint32_t
+number_in(const char *text)
+{
+    uint32_t number = 0;
+
+    for (; *text >= '0' && *text <= '9'; text++)
+        number = 10 * number + (uint32_t)(*text - '0');
+    return number;
+}
+
+CPPROF__FIRST_STEP static void
 note_owner(void)
 {
     const char *owner = getenv(OWNER_VARIABLE);
     char pid[16];
 
-    is_descendant = owner && atoi(owner) != getpid();
+    is_descendant = owner && number_in(owner) != (uint32_t)getpid();
     if (owner)
         return;
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     setenv(OWNER_VARIABLE, pid, 1);
 }
 
-static void
+CPPROF__FIRST_STEP static void
 turn_on(void)
 {
     is_on = true;
@@ -236,7 +248,7 @@ turn_on(void)
         store_relaxed(&cpprof__wants_labels, 1);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__environment_read(void)
 {
     const char *text = secure_getenv("CPPROF");
@@ -255,34 +267,34 @@ cpprof__environment_read(void)
         cpprof__environment_complain(&error);
 }
 
-const struct cpprof__environment *
+CPPROF__FIRST_STEP const struct cpprof__environment *
 cpprof__environment_http(bool *descendant)
 {
     *descendant = is_descendant;
     return is_on && *environment.http ? &environment : NULL;
 }
 
-const struct cpprof__environment *
+CPPROF__FIRST_STEP const struct cpprof__environment *
 cpprof__environment_vm(bool *descendant)
 {
     *descendant = is_descendant;
     return is_on && environment.has_vm ? &environment : NULL;
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__environment_asks_for_scripts(void)
 {
     return is_on && (environment.has_vm || environment.has_scripts);
 }
 
-const struct cpprof__environment *
+CPPROF__FIRST_STEP const struct cpprof__environment *
 cpprof__environment_push(bool *descendant)
 {
     *descendant = is_descendant;
     return is_on && *environment.push.url ? &environment : NULL;
 }
 
-const struct cpprof__environment *
+CPPROF__FIRST_STEP const struct cpprof__environment *
 cpprof__environment_context(bool *descendant)
 {
     *descendant = is_descendant;
@@ -318,7 +330,7 @@ watch_beside_server(bool is_late)
         start_watch(NULL);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__environment_start(void)
 {
     CPPROF__EXEMPT;
@@ -341,7 +353,7 @@ cpprof__environment_start(void)
         start_samplers(NULL);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__environment_start_child(void)
 {
     CPPROF__EXEMPT;
@@ -451,7 +463,7 @@ end_recorded(void)
     cpprof__environment_end_recorded(true);
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__environment_has_to_write(bool in_haste)
 {
     if (in_haste && is_on && *environment.directory) {

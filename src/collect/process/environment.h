@@ -81,14 +81,17 @@
  * of milliseconds. */
 #define CPPROF__WRITES_AFTER_NS 1000000000u
 
+/* Tunable: bytes of a token in the variable. */
+#define CPPROF__TOKEN_MAX 255
+
 /* What push=... says; "" and 0: nothing. */
 struct cpprof__push_settings {
-    char url[PATH_MAX];
-    char name[256];
+    const char *url;
+    const char *name;
+    const char *user;
+    const char *token_file;
+    const char *tenant;
     char labels[1024]; /* with commas in between */
-    char user[256];
-    char token_file[PATH_MAX];
-    char tenant[256];
     uint32_t interval_s;
     uint32_t every_s;
     uint32_t keep;
@@ -96,8 +99,8 @@ struct cpprof__push_settings {
     uint32_t protocol; /* enum cpprof_push_protocol */
 };
 
-/* What every process reads stands first, so that the paths that are not given
- * are not touched. */
+/* Texts are in `words`, or are constants. What every process reads stands
+ * first, so that a short variable touches one page of it. */
 struct cpprof__environment {
     struct cpprof_cpu_options cpu;
     struct cpprof_heap_options heap;
@@ -116,18 +119,19 @@ struct cpprof__environment {
     uint32_t mutex_fraction; /* 0: off */
     uint32_t kinds;          /* CPPROF__KIND_* that are on */
     bool http_insecure;
-    bool serves_only;         /* nothing is written or recorded */
-    bool is_push_named;       /* a word about push was there */
-    char out[PATH_MAX];       /* pattern */
-    char directory[PATH_MAX]; /* "": not recording */
-    char http[PATH_MAX];      /* address, "": not serving */
-    char http_token[256];     /* "": none */
-    char http_token_file[PATH_MAX];
+    bool serves_only;       /* nothing is written or recorded */
+    bool is_push_named;     /* a word about push was there */
+    const char *out;        /* pattern, of less than PATH_MAX bytes */
+    const char *directory;  /* "": not recording; the same */
+    const char *http;       /* address, "": not serving; the same */
+    const char *http_token; /* "": none; CPPROF__TOKEN_MAX bytes at most */
+    const char *http_token_file;
     struct cpprof__push_settings push;
+    char words[2 * PATH_MAX]; /* the variable, cut at its commas */
 };
 
-/* env is all zero: most of its 26 KB are paths, which nobody has to touch.
- * Errors: CPPROF_INVALID with a line that names the word. */
+/* env is all zero, and stays where it is: its texts are in it. Errors:
+ * CPPROF_INVALID with a line that names the word. */
 enum cpprof_status
 cpprof__environment_parse(const char *text, struct cpprof__environment *env,
                           struct cpprof_error *error);

@@ -10,6 +10,7 @@
  */
 #include "collect/process/environment.h"
 
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/signal/heap/heap.h"
 
@@ -17,6 +18,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Tunable: bytes of what is said about pushing. */
+#define TEXT_MAX 255
 
 static enum cpprof_status
 bad_value(struct cpprof_error *error, const char *key, const char *value,
@@ -335,12 +339,12 @@ parse_choice(struct cpprof_cpu_options *options, const char *key,
 }
 
 static enum cpprof_status
-parse_path(const char *key, const char *value, char out[PATH_MAX],
+parse_path(const char *key, const char *value, const char **path,
            struct cpprof_error *error)
 {
     if (!*value || strlen(value) >= PATH_MAX)
         return bad_value(error, key, value, "a path");
-    strcpy(out, value);
+    *path = value;
     return CPPROF_OK;
 }
 
@@ -354,14 +358,14 @@ parse_http(struct cpprof__environment *env, const char *key, const char *value,
         return bad_value(error, key, value,
                          "an address such as 127.0.0.1:6060 or unix:/path");
     if (!strcmp(key, "http"))
-        return parse_path(key, value, env->http, error);
+        return parse_path(key, value, &env->http, error);
     if (!strcmp(key, "http-token-file"))
-        return parse_path(key, value, env->http_token_file, error);
+        return parse_path(key, value, &env->http_token_file, error);
     if (!strcmp(key, "http-token")) {
         /* The value is not shown. */
-        if (!*value || strlen(value) >= sizeof env->http_token)
+        if (!*value || strlen(value) > CPPROF__TOKEN_MAX)
             return bad_value(error, key, "...", "a token of 1 to 255 bytes");
-        strcpy(env->http_token, value);
+        env->http_token = value;
         return CPPROF_OK;
     }
     if (!strcmp(key, "insecure")) {
@@ -374,14 +378,14 @@ parse_http(struct cpprof__environment *env, const char *key, const char *value,
 }
 
 static enum cpprof_status
-copy_word(const char *key, const char *value, char *to, size_t n,
-          struct cpprof_error *error)
+parse_text(const char *key, const char *value, size_t n_max, const char **text,
+           struct cpprof_error *error)
 {
-    if (!*value || strlen(value) >= n)
+    if (!*value || strlen(value) > n_max)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: %s= wants 1 to %zu bytes; not profiling",
-                            key, n - 1);
-    strcpy(to, value);
+                            key, n_max);
+    *text = value;
     return CPPROF_OK;
 }
 
@@ -390,13 +394,16 @@ parse_push_label(struct cpprof__push_settings *push, const char *key,
                  const char *value, struct cpprof_error *error)
 {
     size_t n = strlen(push->labels);
+    enum cpprof_status status;
 
     if (!strchr(value, '='))
         return bad_value(error, key, value, "a label such as region=eu");
     if (n + 1 < sizeof push->labels && n)
         push->labels[n++] = ',';
-    return copy_word(key, value, push->labels + n, sizeof push->labels - n,
-                     error);
+    status = parse_text(key, value, sizeof push->labels - n - 1, &value, error);
+    if (status == CPPROF_OK)
+        strcpy(push->labels + n, value);
+    return status;
 }
 
 /* "1%", "0.25%": in millionths. */
@@ -432,17 +439,17 @@ parse_push(struct cpprof__push_settings *push, const char *key,
 
     *known = true;
     if (!strcmp(key, "push"))
-        return copy_word(key, value, push->url, sizeof push->url, error);
+        return parse_text(key, value, PATH_MAX - 1, &push->url, error);
     if (!strcmp(key, "push-name"))
-        return copy_word(key, value, push->name, sizeof push->name, error);
+        return parse_text(key, value, TEXT_MAX, &push->name, error);
     if (!strcmp(key, "push-label"))
         return parse_push_label(push, key, value, error);
     if (!strcmp(key, "push-user"))
-        return copy_word(key, value, push->user, sizeof push->user, error);
+        return parse_text(key, value, TEXT_MAX, &push->user, error);
     if (!strcmp(key, "push-token-file"))
-        return parse_path(key, value, push->token_file, error);
+        return parse_path(key, value, &push->token_file, error);
     if (!strcmp(key, "push-tenant"))
-        return copy_word(key, value, push->tenant, sizeof push->tenant, error);
+        return parse_text(key, value, TEXT_MAX, &push->tenant, error);
     if (!strcmp(key, "push-interval"))
         return parse_number(value, 3600, &push->interval_s)
                    ? CPPROF_OK
@@ -528,9 +535,9 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
                    : bad_value(error, key, value,
                                "a number of frames from 1 to 1024");
     if (!strcmp(key, "out"))
-        return parse_path(key, value, env->out, error);
+        return parse_path(key, value, &env->out, error);
     if (!strcmp(key, "record"))
-        return parse_path(key, value, env->directory, error);
+        return parse_path(key, value, &env->directory, error);
     return parse_choice(options, key, value, error);
 }
 
@@ -608,7 +615,7 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
                             "CPPROF: inprogress=on beside record=; not "
                             "profiling");
     if (!*env->out)
-        strcpy(env->out, "%k.%p.pb.gz");
+        env->out = "%k.%p.pb.gz";
     if (env->kinds & CPPROF__KIND_OFF_CPU)
         env->wall.flags |= CPPROF_FLAG_OFF_CPU;
     env->wall.max_depth = env->vm.max_depth = env->cpu.max_depth;
@@ -617,12 +624,24 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
-enum cpprof_status
+/* As strsep(), which touches two pages more. */
+static char *
+next_word(char **rest)
+{
+    char *word = *rest, *comma = word ? strchr(word, ',') : NULL;
+
+    if (comma)
+        *comma++ = 0;
+    *rest = comma;
+    return word;
+}
+
+CPPROF__FIRST_STEP enum cpprof_status
 cpprof__environment_parse(const char *text, struct cpprof__environment *env,
                           struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
-    char copy[2 * PATH_MAX], *rest = copy, *word;
+    char *rest = env->words, *word;
     bool named = false;
 
     env->heap_rate = CPPROF__HEAP_RATE;
@@ -632,12 +651,16 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
     env->wall.size = sizeof env->wall;
     env->vm.size = sizeof env->vm;
     env->vm.flags = CPPROF_FLAG_MERGE;
-    if (strlen(text) >= sizeof copy)
+    env->out = env->directory = env->http = env->http_token =
+        env->http_token_file = "";
+    env->push.url = env->push.name = env->push.user = env->push.token_file =
+        env->push.tenant = "";
+    if (strlen(text) >= sizeof env->words)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: longer than %zu bytes; not profiling",
-                            sizeof copy - 1);
-    strcpy(copy, text);
-    while (status == CPPROF_OK && (word = strsep(&rest, ","))) {
+                            sizeof env->words - 1);
+    strcpy(env->words, text);
+    while (status == CPPROF_OK && (word = next_word(&rest))) {
         char *value = strchr(word, '=');
 
         if (value)
