@@ -52,18 +52,19 @@
 /* A slot that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock CPPROF__AT_START = PTHREAD_MUTEX_INITIALIZER;
 
 /* Guarded by lock. */
-static struct cpprof__threads_plan plan; /* .engine NULL: no session */
-static uint32_t first_free;              /* slot + 1; 0: none */
-static uint32_t n_seen;
-static uint32_t n_armed;
+static struct cpprof__threads_plan plan
+    CPPROF__AT_START;                        /* .engine NULL: no session */
+static uint32_t first_free CPPROF__AT_START; /* slot + 1; 0: none */
+static uint32_t n_seen CPPROF__AT_START;
+static uint32_t n_armed CPPROF__AT_START;
 /* Tids that may not be gone yet; 0: none. */
 static int32_t ended[ENDED_MAX] CPPROF__LARGE;
 static uint32_t n_ended;
 static bool has_begun; /* the threads of the start are armed */
-static uint64_t phase_state;
+static uint64_t phase_state CPPROF__AT_START;
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
@@ -86,30 +87,29 @@ draw_phase(void)
            (uint64_t)((unsigned __int128)phase_state * plan.period_ns >> 64);
 }
 
-/* Add a chunk of free slots. */
-static bool
-add_slots(void)
+/* A slot that was never in use. Each has pages of its own, so none is touched
+ * before. */
+static struct cpprof__thread *
+new_slot(void)
 {
-    uint32_t n = cpprof__n_thread_slots, i;
-    struct cpprof__thread *chunk;
+    uint32_t n = cpprof__n_thread_slots;
+    struct cpprof__thread **chunk;
 
     if (n >= CPPROF__MAX_THREADS)
-        return false;
-    chunk = cpprof__reserve(CPPROF__THREADS_PER_CHUNK * sizeof *chunk);
-    if (!chunk)
-        return false;
-    store_release(&cpprof__thread_chunks[n / CPPROF__THREADS_PER_CHUNK], chunk);
-    for (i = CPPROF__THREADS_PER_CHUNK; i--;) {
-        chunk[i].index = n + i;
-        chunk[i].perf_fd = -1;
-        chunk[i].next_free = first_free;
-        first_free = n + i + 1;
-    }
-    store_release(&cpprof__n_thread_slots, n + CPPROF__THREADS_PER_CHUNK);
-    return true;
+        return NULL;
+    chunk = &cpprof__thread_chunks[n / CPPROF__THREADS_PER_CHUNK];
+    if (!*chunk)
+        store_release(
+            chunk, cpprof__reserve(CPPROF__THREADS_PER_CHUNK * sizeof **chunk));
+    if (!*chunk)
+        return NULL;
+    (*chunk)[n % CPPROF__THREADS_PER_CHUNK].index = n;
+    (*chunk)[n % CPPROF__THREADS_PER_CHUNK].perf_fd = -1;
+    store_release(&cpprof__n_thread_slots, n + 1);
+    return cpprof__thread_at(n);
 }
 
-static void
+CPPROF__FIRST_STEP static void
 set_tid(struct cpprof__thread *t, int32_t tid)
 {
     store_release(&t->tid, tid);
@@ -121,10 +121,11 @@ take_slot(int32_t tid)
 {
     struct cpprof__thread *t;
 
-    if (!first_free && !add_slots())
+    t = first_free ? cpprof__thread_at(first_free - 1) : new_slot();
+    if (!t)
         return NULL;
-    t = cpprof__thread_at(first_free - 1);
-    first_free = t->next_free;
+    if (first_free)
+        first_free = t->next_free;
     /* The thread that had it has ended; acquire what its handlers stored last.
      */
     (void)load_acquire(&t->busy);
@@ -141,7 +142,7 @@ take_slot(int32_t tid)
     return t;
 }
 
-static void
+CPPROF__FIRST_STEP static void
 give_slot(struct cpprof__thread *t)
 {
     store_relaxed(&t->generation, 0);
@@ -645,7 +646,7 @@ cpprof__thread_started(struct cpprof__thread *t)
 /* The child has one thread and none of the parent's timers. Events are in a
  * table of descriptors that it does not have. All slots are free. If somebody
  * was at work on their list, who is not here, it is made anew. */
-void
+CPPROF__FIRST_STEP void
 cpprof__threads_in_child(void)
 {
     /* Nobody was at work on the list, so only what is taken is given back: each

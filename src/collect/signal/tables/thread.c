@@ -8,19 +8,16 @@
 __thread struct cpprof__thread_self cpprof__self;
 struct cpprof__thread *cpprof__thread_chunks[CPPROF__MAX_CHUNKS] CPPROF__LARGE;
 int32_t cpprof__thread_tids[CPPROF__MAX_THREADS] CPPROF__LARGE;
-uint32_t cpprof__n_thread_slots;
+uint32_t cpprof__n_thread_slots CPPROF__AT_START;
 struct cpprof__cost cpprof__cost;
 
-struct cpprof__thread *
+CPPROF__FIRST_STEP struct cpprof__thread *
 cpprof__thread_at(uint32_t index)
 {
-    struct cpprof__thread *chunk;
-
-    if (index >= CPPROF__MAX_THREADS)
+    if (index >= load_acquire(&cpprof__n_thread_slots))
         return NULL;
-    chunk =
-        load_acquire(&cpprof__thread_chunks[index / CPPROF__THREADS_PER_CHUNK]);
-    return chunk ? &chunk[index % CPPROF__THREADS_PER_CHUNK] : NULL;
+    return &cpprof__thread_chunks[index / CPPROF__THREADS_PER_CHUNK]
+                                 [index % CPPROF__THREADS_PER_CHUNK];
 }
 
 struct cpprof__thread *
