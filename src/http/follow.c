@@ -13,6 +13,7 @@
 #include "http/listen.h"
 
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_threads.h"
@@ -36,12 +37,12 @@
 
 /* The parent, if it served or was about to; 0: it did not. And the process that
  * these values describe, because a child of vfork has its parent's memory. */
-static _Atomic pid_t parent, self;
+static _Atomic pid_t parent CPPROF__AT_START, self CPPROF__AT_START;
 
 /* The process that serves by CPPROF or is about to; and since when it does so
  * in place of its parent, 0: from its start. */
-static _Atomic pid_t serving;
-static _Atomic uint64_t since_ns;
+static _Atomic pid_t serving CPPROF__AT_START;
+static _Atomic uint64_t since_ns CPPROF__AT_START;
 
 static uint64_t
 now(void)
@@ -158,7 +159,7 @@ cpprof__http_daemonized(void)
         begin(follow);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__http_begin_child(void)
 {
     bool is_second = since_ns && now() - since_ns < CHAIN_NS;

@@ -31,8 +31,8 @@
 #include <unistd.h>
 
 static struct cpprof__own_lock lock CPPROF__AT_START;
-static const struct cpprof__http_server_ops *ops
-    CPPROF__AT_START; /* NULL: not loaded */
+/* NULL: not loaded. */
+static const struct cpprof__http_server_ops *ops CPPROF__AT_START;
 
 /* ---- threads --------------------------------------------------------------
  */

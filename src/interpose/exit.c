@@ -50,7 +50,7 @@
 #define SECONDS_MAX (2 * HASTE_SECONDS + 1)
 
 /* Is there anything to write? All are asked. */
-static bool
+CPPROF__FIRST_STEP static bool
 end_parts(bool in_haste)
 {
     bool has = false;
@@ -59,10 +59,10 @@ end_parts(bool in_haste)
     /* It would be killed here. What libc writes out after us, it may. */
     if (cpprof__in_strict_seccomp())
         return false;
-    for (i = 0; i < cpprof__n_parts; i++)
+    for (i = 0; i < CPPROF__N_PARTS; i++)
         if (cpprof__parts[i].end)
             cpprof__parts[i].end();
-    for (i = 0; i < cpprof__n_parts; i++)
+    for (i = 0; i < CPPROF__N_PARTS; i++)
         if (cpprof__parts[i].has_to_write)
             has |= cpprof__parts[i].has_to_write(in_haste);
     return has;
@@ -146,7 +146,7 @@ write_all(void)
 {
     unsigned i;
 
-    for (i = 0; i < cpprof__n_parts; i++)
+    for (i = 0; i < CPPROF__N_PARTS; i++)
         if (cpprof__parts[i].write)
             cpprof__parts[i].write(until_ns);
     tell(&is_written);
@@ -200,7 +200,7 @@ write_by(unsigned seconds, bool with_timeout)
         cpprof__environment_complain(&late);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__at_exit(void)
 {
     CPPROF__EXEMPT;
@@ -257,7 +257,7 @@ _exit(int status)
     __builtin_unreachable();
 }
 
-static void
+CPPROF__FIRST_STEP static void
 _exit_on(int status)
 {
     CPPROF__EXEMPT;

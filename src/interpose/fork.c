@@ -4,6 +4,7 @@
  * anew when all handlers of the program have run; what forks without this name
  * (daemon, forkpty) has only our own handlers for that.
  */
+#include "arch/place.h"
 #include "collect/cpu/session.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
@@ -28,11 +29,29 @@ cpprof__in_fork(void)
     return libc_forks;
 }
 
+/* The loader binds a name when it is first called. If that is in a child, each
+ * child binds it anew, and touches a dozen pages for that. */
+static void
+bind_for_children(void)
+{
+    static bool is_done CPPROF__AT_START;
+    pthread_mutex_t mutex;
+
+    if (is_done)
+        return;
+    is_done = true;
+    pthread_mutex_init(&mutex, NULL);
+    if (!pthread_mutex_trylock(&mutex))
+        pthread_mutex_unlock(&mutex);
+    pthread_mutex_destroy(&mutex);
+}
+
 static void
 prepare(void)
 {
     CPPROF__UNCANCELLED;
 
+    bind_for_children();
     cpprof__session_before_fork();
 }
 
@@ -60,33 +79,33 @@ after_fork(void)
         go_on();
 }
 
-static void
+CPPROF__FIRST_STEP static void
 begin_child(void)
 {
     unsigned i;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    for (i = 0; i < cpprof__n_parts; i++)
+    for (i = 0; i < CPPROF__N_PARTS; i++)
         if (cpprof__parts[i].begin_child)
             cpprof__parts[i].begin_child();
 }
 
-static void
+CPPROF__FIRST_STEP static void
 in_child(void)
 {
     unsigned i;
     CPPROF__UNCANCELLED;
 
     libc_forks = false;
-    for (i = 0; i < cpprof__n_parts; i++)
+    for (i = 0; i < CPPROF__N_PARTS; i++)
         if (cpprof__parts[i].in_child)
             cpprof__parts[i].in_child();
     if (!in_fork)
         begin_child();
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__fork_begin(void)
 {
     pthread_atfork(before_fork, after_fork, in_child);
@@ -94,7 +113,7 @@ cpprof__fork_begin(void)
 
 TAKE_OVER(fork, pid_t, (void), ())
 
-static pid_t
+CPPROF__FIRST_STEP static pid_t
 fork_on(void)
 {
     struct cpprof__alone alone;

@@ -7,6 +7,7 @@
  */
 #include "interpose/heap.h"
 
+#include "arch/place.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/heap/heap_stacks.h"
 #include "collect/runtime/next.h"
@@ -52,12 +53,12 @@ find_mallocs(void)
 
 #endif
 
-static bool is_begun;
+static bool is_begun CPPROF__AT_START;
 
 /* Switch the names to the present rate, whoever else changes it meanwhile.
  * Functions that free look for samples before the first one can exist and as
  * long as any may exist. */
-static void
+CPPROF__FIRST_STEP static void
 follow_rate(void)
 {
     bool counts;
@@ -73,7 +74,7 @@ follow_rate(void)
     } while (counts != (cpprof__heap_set_rate(-1) != 0));
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__heap_start(void)
 {
     find_mallocs();

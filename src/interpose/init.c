@@ -45,7 +45,7 @@ void *const __dso_handle = (void *)&__dso_handle;
 
 static bool is_used CPPROF__AT_START;
 
-static void
+CPPROF__FIRST_STEP static void
 first_use(void)
 {
     store_release(&is_used, true);
@@ -56,7 +56,7 @@ first_use(void)
 
 /* Nothing is asked for; or a running program has loaded the library, for who
  * attaches (cpprof/attach.h), and no variable is meant for it. */
-static void
+CPPROF__FIRST_STEP static void
 begin_idle(void)
 {
     cpprof__take_over();
@@ -65,7 +65,7 @@ begin_idle(void)
     cpprof__waits_follow();
 }
 
-static void
+CPPROF__FIRST_STEP static void
 begin(void)
 {
     cpprof__take_over();
@@ -80,7 +80,7 @@ begin(void)
     cpprof__push_begin();
 }
 
-static bool
+CPPROF__FIRST_STEP static bool
 is_asked_for(void)
 {
     const char *asked = getenv("CPPROF");

@@ -166,7 +166,7 @@ pthread_mutex_unlock_on(pthread_mutex_t *m)
 
 /* ---- all of them ------------------------------------------------------ */
 
-static void
+CPPROF__FIRST_STEP static void
 follow(void)
 {
     bool on;

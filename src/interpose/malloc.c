@@ -9,6 +9,7 @@
 #include "interpose/allocator.h"
 
 #include "arch/find_object.h"
+#include "arch/place.h"
 #include "interpose/heap.h"
 
 #include <dlfcn.h>
@@ -202,13 +203,13 @@ extern __typeof__(malloc) our_malloc
     __attribute__((alias("malloc"), visibility("hidden"), nothrow, leaf, malloc,
                    alloc_size(1)));
 
-uintptr_t
+CPPROF__FIRST_STEP uintptr_t
 cpprof__our_malloc(void)
 {
     return (uintptr_t)our_malloc;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__find_allocator(void)
 {
     struct dl_find_object malloc_at, libc_at;

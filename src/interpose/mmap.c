@@ -152,7 +152,7 @@ mremap_on(void *at, size_t n, size_t n_now, int flags, ...)
 }
 
 /* For good: what is followed stays so. */
-static void
+CPPROF__FIRST_STEP static void
 follow(void)
 {
     cpprof__switch_group(CPPROF__MAPS, true);

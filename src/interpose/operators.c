@@ -10,6 +10,8 @@
  * Source: Itanium C++ ABI 5.1.5 (names); ISO C++20 17.6.3.
  */
 #include "collect/entries/entries.h"
+
+#include "arch/place.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/runtime/next.h"
 #include "interpose/allocator.h"
@@ -109,7 +111,7 @@ DELETES(DELETE)
 static struct cpprof__change changes[N_ALL];
 
 enum state { NOT_LED, BUSY, IS_LED, NONE_THERE };
-static uint32_t state;
+static uint32_t state CPPROF__AT_START;
 
 static bool
 change_all(bool *is_kept)
@@ -202,7 +204,7 @@ lead(bool is_late)
     return IS_LED;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__operators_follow(bool counts, bool is_late)
 {
     uint32_t before = NOT_LED;

@@ -86,4 +86,5 @@ const struct cpprof__part cpprof__parts[] = {
      .end = cpprof__push_end},
 };
 
-const unsigned cpprof__n_parts = sizeof cpprof__parts / sizeof *cpprof__parts;
+_Static_assert(sizeof cpprof__parts / sizeof *cpprof__parts == CPPROF__N_PARTS,
+               "as parts.h says");

@@ -29,9 +29,10 @@ struct cpprof__part {
     void (*write)(uint64_t until_ns);
 };
 
+enum { CPPROF__N_PARTS = 23 };
+
 #pragma GCC visibility push(hidden)
-extern const struct cpprof__part cpprof__parts[];
-extern const unsigned cpprof__n_parts;
+extern const struct cpprof__part cpprof__parts[CPPROF__N_PARTS];
 #pragma GCC visibility pop
 
 /* fork.c: our handlers are registered, by the library's first step. */

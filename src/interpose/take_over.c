@@ -12,9 +12,10 @@
 
 #include <stdlib.h>
 
-static bool is_done
-    CPPROF__AT_START; /* all names were found, and all entries set */
+/* All names were found, and all entries set. */
+static bool is_done CPPROF__AT_START;
 static bool is_on[CPPROF__N_GROUPS] CPPROF__AT_START;
+static bool was_on[CPPROF__N_GROUPS] CPPROF__AT_START; /* once */
 
 void *cpprof__entries[CPPROF__N_NAMES] CPPROF__AT_START;
 
@@ -22,7 +23,7 @@ static const uint8_t groups[] = {
 #define GROUP(group, name) CPPROF__##group,
     CPPROF__NAMES(GROUP)};
 
-static void *
+CPPROF__FIRST_STEP static void *
 hook(enum cpprof__name name, bool on)
 {
     switch (name) {
@@ -42,7 +43,7 @@ missing(void)
     abort();
 }
 
-static void
+CPPROF__FIRST_STEP static void
 set_to(enum cpprof__name name, bool on)
 {
     void *to = load_relaxed(&cpprof__next[name]);
@@ -52,7 +53,7 @@ set_to(enum cpprof__name name, bool on)
     __atomic_store_n(&cpprof__entries[name], to, __ATOMIC_SEQ_CST);
 }
 
-static void
+CPPROF__FIRST_STEP static void
 set_entry(enum cpprof__name name)
 {
     bool *group = &is_on[groups[name]], on;
@@ -64,7 +65,7 @@ set_entry(enum cpprof__name name)
 }
 
 /* What nobody defines is what it is otherwise. */
-static void
+CPPROF__FIRST_STEP static void
 set_found(enum cpprof__name name)
 {
     void *otherwise;
@@ -77,7 +78,7 @@ set_found(enum cpprof__name name)
     set_entry(name);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__take_over(void)
 {
     unsigned i;
@@ -90,12 +91,16 @@ cpprof__take_over(void)
     store_release(&is_done, true);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__switch_group(enum cpprof__group group, bool on)
 {
     unsigned i;
 
     on = on && !cpprof__program_has_tsan();
+    if (on)
+        __atomic_store_n(&was_on[group], true, __ATOMIC_SEQ_CST);
+    else if (!__atomic_load_n(&was_on[group], __ATOMIC_SEQ_CST))
+        return; /* all are as they were at first */
     __atomic_store_n(&is_on[group], on, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__N_NAMES; i++)
         if (groups[i] == group)
@@ -103,7 +108,7 @@ cpprof__switch_group(enum cpprof__group group, bool on)
 }
 
 /* The library is first entered here: by the loader, or by a constructor. */
-void *
+CPPROF__FIRST_STEP void *
 cpprof__first_call(enum cpprof__name name)
 {
     cpprof__take_over();

@@ -15,6 +15,7 @@
 #define INTERPOSE_TAKE_OVER_H
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "collect/runtime/real.h"
 #include <cpprof/status.h>
 
@@ -71,7 +72,7 @@ cpprof__entry(enum cpprof__name name)
 #define HOOK(name, otherwise)                                                  \
     static __typeof__(name) name##_on;                                         \
                                                                                \
-    void *name##_hook(bool on)                                                 \
+    CPPROF__FIRST_STEP void *name##_hook(bool on)                              \
     {                                                                          \
         return on ? (void *)name##_on : (void *)(otherwise);                   \
     }

@@ -14,7 +14,7 @@ before_unload(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    for (i = 0; i < cpprof__n_parts; i++)
+    for (i = 0; i < CPPROF__N_PARTS; i++)
         if (cpprof__parts[i].before_unload)
             cpprof__parts[i].before_unload();
 }
@@ -26,7 +26,7 @@ after_unload(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    for (i = cpprof__n_parts; i--;)
+    for (i = CPPROF__N_PARTS; i--;)
         if (cpprof__parts[i].after_unload)
             cpprof__parts[i].after_unload();
 }

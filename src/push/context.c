@@ -10,6 +10,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/proto.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
@@ -160,7 +161,7 @@ publish_later(void *arg)
     return false;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__context_begin(void)
 {
     const struct cpprof__environment *env;

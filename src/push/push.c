@@ -12,6 +12,7 @@
 #include "push/process.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
@@ -45,9 +46,12 @@
 /* One line in so long. */
 #define NOTICE_NS (60 * NS_PER_S)
 
-static struct cpprof__push *current;   /* NULL: nothing is pushed */
-static struct cpprof__push *of_parent; /* what a child leaves alone */
-static uint32_t is_taken;              /* 1: somebody begins, or it goes on */
+/* NULL: nothing is pushed. */
+static struct cpprof__push *current CPPROF__AT_START;
+/* What a child leaves alone. */
+static struct cpprof__push *of_parent CPPROF__AT_START;
+/* 1: somebody begins, or it goes on. */
+static uint32_t is_taken CPPROF__AT_START;
 
 void
 cpprof__push_wait(const uint32_t *word, uint32_t value, uint64_t ns)
@@ -481,7 +485,7 @@ cpprof_push_stop(void)
 /* The struct is not freed: the caller may be a handler of a signal that ends
  * the process. The last thread may be one of ours, when nothing else is left to
  * do. */
-void
+CPPROF__FIRST_STEP void
 cpprof__push_end(void)
 {
     struct cpprof__push *push = load_acquire(&current);
@@ -509,7 +513,7 @@ cpprof__push_wake_up(void)
 
 /* ---- CPPROF=push= ----------------------------------------------------- */
 
-void
+CPPROF__FIRST_STEP void
 cpprof__push_in_child(void)
 {
     of_parent = swap_acq_rel(&current, (struct cpprof__push *)NULL);
@@ -572,7 +576,7 @@ push_as_asked(const struct cpprof__environment *env, bool is_descendant,
                  error);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__push_begin(void)
 {
     const struct cpprof__environment *env;
@@ -586,7 +590,7 @@ cpprof__push_begin(void)
         cpprof__environment_complain(&error);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__push_begin_child(void)
 {
     if (!of_parent)

@@ -10,6 +10,8 @@
  * it. Such memory is only ever used again for another thread.
  */
 #include "own/memory.h"
+
+#include "arch/place.h"
 #include "vm/load/process.h"
 #include "vm/state/vm.h"
 
@@ -26,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cpprof__own_lock cpprof__vm_threads_lock;
+struct cpprof__own_lock cpprof__vm_threads_lock CPPROF__AT_START;
 struct cpprof__vm_thread *cpprof__vm_threads;
 static struct cpprof__vm_thread *kept; /* under the same lock */
 static struct cpprof_vm *vms; /* only grows, so that it can be reached */

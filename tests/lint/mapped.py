@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the loader has to do with libcpprof.so at each start of a program: two
 segments, of less than 2 MB together, few names to look up, few addresses to
-relocate, on few pages, small variables side by side, and nothing writable that
-need not be.
+relocate, on few pages, small variables side by side, those that each start and
+each child write to on one page, and nothing writable that need not be.
 
     mapped.py LIBRARY
     mapped.py --self-test
@@ -21,6 +21,7 @@ PAGES_MAX = 5  # that those which begin as 0 lie on
 LOOK_UPS_MAX = 45
 ADDRESSES_MAX = 600
 WRITTEN_MAX = 3  # pages with addresses on them
+DATA_MAX = 1     # that .got.plt and .data lie on
 
 
 def output(*command):
@@ -45,6 +46,16 @@ def small_pages(library):
     found = re.findall(r"^(\w+) (\w+) [bB] ", output("nm", "-S", library), re.M)
     return {int(at, 16) // PAGE for at, size in found
             if int(size, 16) <= SMALL and first <= int(at, 16) < limit}
+
+
+def data_pages(library):
+    """Those of what is written to at each start and in each child. The three
+    words in front of .got.plt cannot be written to."""
+    found = re.findall(r" \.(?:got\.plt|data) +PROGBITS +(\w+) \w+ (\w+)",
+                       output("readelf", "-SW", library))
+    return {page for at, size in found
+            for page in range((int(at, 16) + 3 * 8) // PAGE,
+                              (int(at, 16) + int(size, 16) - 1) // PAGE + 1)}
 
 
 def relocations(library):
@@ -81,6 +92,9 @@ def faults(library):
     if n_written > WRITTEN_MAX:
         yield ("addresses are on %d pages, %d at most"
                % (n_written, WRITTEN_MAX))
+    if len(data_pages(library)) > DATA_MAX:
+        yield ("what is written to at each start lies on %d pages, %d at most"
+               % (len(data_pages(library)), DATA_MAX))
     if n_pages > PAGES_MAX:
         yield ("variables of %d bytes and less lie on %d pages, %d at most"
                % (SMALL, n_pages, PAGES_MAX))
@@ -109,7 +123,7 @@ def self_test():
                 (["GNU_RELRO"], 1, lambda words: words + ["-Wl,-z,norelro"]),
                 (["BIND_NOW"], 1, lambda words: words + ["-Wl,-z,now"]),
                 (["looked up"], 1, lambda words: words + ["-DTABLE"]),
-                (["addresses, 600", "addresses are"], 1,
+                (["addresses, 600", "addresses are", "written to at each"], 1,
                  lambda words: words + ["-DADDRESSES"]),
                 (["pages"], 1, lambda words: words[:2])):
             source = os.path.join(folder, "x.c")

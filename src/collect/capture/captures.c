@@ -7,6 +7,7 @@
 #include "collect/capture/captures.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/buffer.h"
 #include "base/options.h"
 #include "base/status.h"
@@ -26,10 +27,10 @@
 /* Tunable: captures that were begun and not yet written. */
 #define CAPTURES_MAX 128u
 
-static uint32_t n_captures;
-static struct cpprof__own_lock writing;
+static uint32_t n_captures CPPROF__AT_START;
+static struct cpprof__own_lock writing CPPROF__AT_START;
 
-void
+CPPROF__FIRST_STEP void
 cpprof__captures_in_child(void)
 {
     store_relaxed(&n_captures, 0u);

@@ -10,6 +10,7 @@
 #include "own/memory.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_threads.h"
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct cpprof__session_current cpprof__session_current;
+struct cpprof__session_current cpprof__session_current CPPROF__AT_START;
 
 static struct cpprof__session_current *const current = &cpprof__session_current;
 static uint32_t last_generation;

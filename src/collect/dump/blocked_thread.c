@@ -39,7 +39,7 @@
 #define TRIES 4
 
 /* Room for a walk. */
-static struct cpprof__own_lock lock;
+static struct cpprof__own_lock lock CPPROF__AT_START;
 static struct scratch {
     struct cpprof__stack_view view;
     struct cpprof__regs regs;
@@ -61,7 +61,7 @@ cpprof__blocked_thread_note_main(void)
     main_self = &cpprof__self;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__blocked_thread_in_child(void)
 {
     cpprof__own_lock_in_child(&lock);

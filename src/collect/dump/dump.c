@@ -13,6 +13,7 @@
 #include "own/memory.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/encode/builder.h"
 #include "collect/runtime/loader.h"
@@ -45,7 +46,7 @@
 #define PAUSE_MAX_NS 2000000u
 #define AGAIN_NS     20000000u
 
-static struct cpprof__own_lock lock; /* one dump at a time */
+static struct cpprof__own_lock lock CPPROF__AT_START; /* one dump at a time */
 
 /* ---- asking ----------------------------------------------------------- */
 
@@ -108,7 +109,7 @@ cpprof__dump_made_up(uintptr_t frame, uintptr_t start)
     return cpprof__tree_add(&cpprof__tables.tree, pcs, start ? 2 : 1);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__dump_in_child(void)
 {
     cpprof__questions_in_child();

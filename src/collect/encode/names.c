@@ -12,6 +12,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/hash.h"
@@ -72,8 +73,8 @@ static struct cache {
                        looked up until all tables are emptied */
 } cache;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t n_alone;
+static pthread_mutex_t lock CPPROF__AT_START = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t n_alone CPPROF__AT_START;
 static const struct cpprof__symbolizer_ops *inner_ops;
 
 /* The inner symbolizer between two profiles; `lock` is for it, too. */
@@ -628,7 +629,7 @@ cpprof__names_after_unload(void)
     pthread_mutex_unlock(&lock);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__names_in_child(void)
 {
     store_release(&n_alone, 0);

@@ -21,6 +21,7 @@
 #include "collect/registry/registry.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/next.h"
+#include "collect/runtime/own_lock.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 
@@ -43,7 +44,7 @@ struct cpprof_heap {
 
 static struct cpprof_heap heaps[HEAPS_MAX] CPPROF__LARGE;
 static uint32_t n_heaps;
-static pthread_mutex_t heaps_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cpprof__own_lock heaps_lock CPPROF__AT_START;
 
 int64_t
 cpprof_heap_set_rate(int64_t bytes)
@@ -81,10 +82,10 @@ cpprof_heap_release_in(struct cpprof_heap *heap, const void *ptr)
         cpprof__heap_remove(ptr, heap->number, NULL);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__heaps_in_child(void)
 {
-    pthread_mutex_init(&heaps_lock, NULL);
+    cpprof__own_lock_in_child(&heaps_lock);
 }
 
 uint16_t
@@ -140,9 +141,9 @@ cpprof_heap_new(const char *name, struct cpprof_heap **heap,
                             NAME_BYTES - 1);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    pthread_mutex_lock(&heaps_lock);
+    cpprof__own_lock_take(&heaps_lock);
     status = add_heap(name, heap, error);
-    pthread_mutex_unlock(&heaps_lock);
+    cpprof__own_lock_give(&heaps_lock);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return status;
 }

@@ -37,8 +37,8 @@ uint32_t cpprof__maps_n;
 void (*cpprof__maps_changed)(void) CPPROF__AT_START;
 
 static struct piece *pieces; /* by address */
-static struct cpprof__own_lock lock;
-static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cpprof__own_lock lock CPPROF__AT_START;
+static struct cpprof__own_lock start_lock CPPROF__AT_START;
 
 void
 cpprof__maps_lock(sigset_t *old)
@@ -233,21 +233,21 @@ cpprof_heap_follow_mmap(struct cpprof_heap **heap, struct cpprof_error *error)
     static struct cpprof_heap *made;
     enum cpprof_status status = CPPROF_OK;
 
-    pthread_mutex_lock(&start_lock);
+    cpprof__own_lock_take(&start_lock);
     if (!made)
         status = start(&made, error);
     *heap = made;
-    pthread_mutex_unlock(&start_lock);
+    cpprof__own_lock_give(&start_lock);
     return status;
 }
 
 /* A thread blocks signals while it changes pieces, so the one that forked did
  * not hold the lock. If another thread did, the pieces may be half moved, and
  * the child follows them no more. */
-void
+CPPROF__FIRST_STEP void
 cpprof__maps_in_child(void)
 {
-    pthread_mutex_init(&start_lock, NULL);
+    cpprof__own_lock_in_child(&start_lock);
     if (cpprof__own_lock_in_child(&lock))
         cpprof__maps_n = 0;
 }

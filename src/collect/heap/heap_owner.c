@@ -5,6 +5,8 @@
  * That one is in the program's symbol table, if it was not stripped.
  */
 #include "collect/heap/heap_owner.h"
+
+#include "arch/place.h"
 #include "collect/runtime/next.h"
 #include "collect/runtime/real.h"
 
@@ -17,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-uintptr_t cpprof__heap_our_malloc;
+uintptr_t cpprof__heap_our_malloc CPPROF__AT_START;
 bool cpprof__heap_misses_operators;
 
 struct file {

@@ -11,6 +11,7 @@
  * Invariants: the list is sorted by freed_at; `lock` guards everything but
  * n_readers, which is also read without it.
  */
+#include "arch/place.h"
 #include "collect/labels/labels.h"
 #include "own/memory.h"
 
@@ -18,11 +19,11 @@
 
 #include <stdlib.h>
 
-static struct cpprof__own_lock lock;
+static struct cpprof__own_lock lock CPPROF__AT_START;
 
 /* Guarded by lock; n_readers is read without it. */
-static struct cpprof__labels_reader *readers;
-static uint32_t n_readers;
+static struct cpprof__labels_reader *readers CPPROF__AT_START;
+static uint32_t n_readers CPPROF__AT_START;
 static uint64_t clock_now;
 static struct cpprof_labels *first; /* in limbo, by .freed_at */
 static struct cpprof_labels *last;
@@ -159,7 +160,7 @@ cpprof__labels_in_limbo(void)
 /* The child has none of the parent's readers. What is in limbo is freed when a
  * reader of its own ends, because the allocator may not be ready yet; or never,
  * when another thread was changing the list. */
-void
+CPPROF__FIRST_STEP void
 cpprof__labels_in_child(void)
 {
     if (cpprof__own_lock_in_child(&lock)) {

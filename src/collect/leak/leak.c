@@ -7,6 +7,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/buffer.h"
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
@@ -44,8 +45,8 @@
 
 #define LOOK_NS 100000000
 
-static struct cpprof__own_lock search_lock;
-static bool is_at_end;
+static struct cpprof__own_lock search_lock CPPROF__AT_START;
+static bool is_at_end CPPROF__AT_START;
 
 struct search {
     struct cpprof__leaks *leaks;
@@ -499,7 +500,7 @@ cpprof__leaks_at_end(void)
     is_at_end = true;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__leaks_in_child(void)
 {
     cpprof__own_lock_in_child(&search_lock);

@@ -45,8 +45,8 @@
 
 static struct cpprof__environment environment CPPROF__LARGE;
 static bool is_on CPPROF__AT_START; /* CPPROF was understood */
-static bool is_descendant
-    CPPROF__AT_START; /* of a process profiled by the same variable */
+/* Of a process profiled by the same variable. */
+static bool is_descendant CPPROF__AT_START;
 static bool is_child CPPROF__AT_START; /* made by fork from one */
 /* For files of samplers; "": the current one. */
 static char folder[PATH_MAX] CPPROF__LARGE;

@@ -38,14 +38,14 @@ struct end {
 };
 
 static const struct cpprof__environment *environment; /* NULL: not started */
-static char folder[PATH_MAX] CPPROF__LARGE; /* the current one at the start */
-static int32_t started_pid;                 /* 0: ended, or not started */
-static uint64_t started_ns;                 /* by the monotonic clock */
-static bool is_child;                       /* made by fork */
-static bool is_made;                        /* so, or by exec */
-static struct cpprof_heap *mappings;        /* followed with mmap=on */
+static char folder[PATH_MAX] CPPROF__LARGE;  /* the current one at the start */
+static int32_t started_pid CPPROF__AT_START; /* 0: ended, or not started */
+static uint64_t started_ns CPPROF__AT_START; /* by the monotonic clock */
+static bool is_child CPPROF__AT_START;       /* made by fork */
+static bool is_made CPPROF__AT_START;        /* so, or by exec */
+static struct cpprof_heap *mappings;         /* followed with mmap=on */
 static uint64_t n_sampled_at_fork;
-static struct cpprof__own_lock end_lock;
+static struct cpprof__own_lock end_lock CPPROF__AT_START;
 static uint32_t is_stopping; /* futex: nobody looks after the tables */
 
 static uint64_t
@@ -292,13 +292,13 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
     return CPPROF_OK;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__environment_end_in_child(void)
 {
     cpprof__own_lock_in_child(&end_lock);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__environment_end_start_child(void)
 {
     if (!started_pid)
@@ -310,7 +310,7 @@ cpprof__environment_end_start_child(void)
         n_sampled_at_fork = n_sampled();
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__environment_end_is_due(void)
 {
     size_t i;

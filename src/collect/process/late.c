@@ -11,6 +11,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
@@ -28,13 +29,13 @@
 #define LOOK_NS     100000
 
 enum { NOTHING, WAITING, STARTING };
-static uint32_t state;
-static int32_t pid;
-static struct cpprof__birth birth;
-static uint64_t moment_ns;
-static void (*start)(const struct cpprof__birth *birth);
-static unsigned flags; /* of the thread that starts */
-static bool is_in_haste;
+static uint32_t state CPPROF__AT_START;
+static int32_t pid CPPROF__AT_START;
+static struct cpprof__birth birth CPPROF__AT_START;
+static uint64_t moment_ns CPPROF__AT_START;
+static void (*start)(const struct cpprof__birth *birth) CPPROF__AT_START;
+static unsigned flags CPPROF__AT_START; /* of the thread that starts */
+static bool is_in_haste CPPROF__AT_START;
 
 static bool
 change(uint32_t from, uint32_t to)
@@ -42,7 +43,7 @@ change(uint32_t from, uint32_t to)
     return cas_acq_rel(&state, &from, to);
 }
 
-static void
+CPPROF__FIRST_STEP static void
 sleep_for(uint64_t ns)
 {
     const struct timespec timeout =
@@ -70,14 +71,14 @@ start_apart(void)
         start_now(NULL);
 }
 
-static bool
+CPPROF__FIRST_STEP static bool
 wait_and_start(void *arg)
 {
     uint64_t due = birth.mono_ns + moment_ns;
 
     (void)arg;
     while (load_acquire(&state) != NOTHING) {
-        uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
+        uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC);
 
         if (cpprof__own_thread_must_leave())
             return true;
@@ -92,7 +93,7 @@ wait_and_start(void *arg)
     return false;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__late_begin(uint64_t ns, unsigned how_flags,
                    void (*how)(const struct cpprof__birth *birth))
 {
@@ -101,10 +102,12 @@ cpprof__late_begin(uint64_t ns, unsigned how_flags,
 
     pid = (int32_t)getpid();
     birth.tid = (int32_t)syscall(SYS_gettid);
-    birth.thread_cpu_ns = cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID);
-    birth.process_cpu_ns = cpprof__now_ns(CLOCK_PROCESS_CPUTIME_ID);
-    birth.mono_ns = cpprof__now_ns(CLOCK_MONOTONIC);
-    birth.real_ns = cpprof__now_ns(CLOCK_REALTIME);
+    /* libc's way to read a clock has pages that a process which ends soon may
+     * not need otherwise. */
+    birth.thread_cpu_ns = cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    birth.process_cpu_ns = cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    birth.mono_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
+    birth.real_ns = cpprof__clock_ns(CLOCK_REALTIME);
     moment_ns = ns;
     start = how;
     flags = how_flags;
@@ -114,7 +117,7 @@ cpprof__late_begin(uint64_t ns, unsigned how_flags,
 }
 
 /* Where it is starting, that is waited for. */
-static void
+CPPROF__FIRST_STEP static void
 stop_waiting(void)
 {
     const struct timespec look = {0, LOOK_NS};
@@ -145,14 +148,14 @@ cpprof__late_hurry(void)
         syscall(SYS_nanosleep, &look, NULL);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__late_end(void)
 {
     if (!cpprof__own_thread_is_this())
         stop_waiting();
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__late_in_child(void)
 {
     state = NOTHING;

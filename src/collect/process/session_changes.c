@@ -7,6 +7,7 @@
 #include "collect/cpu/session_internal.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "collect/capture/captures.h"
 #include "collect/process/late.h"
 #include "collect/runtime/loader.h"
@@ -71,7 +72,7 @@ cpprof__session_after_fork(void)
 
 /* The child drops the parent's session: its thread is not here, and its memory
  * may be half-changed. */
-void
+CPPROF__FIRST_STEP void
 cpprof__session_in_child(void)
 {
     cpprof__sampler.ring = NULL;

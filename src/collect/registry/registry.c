@@ -9,6 +9,7 @@
  */
 #include "collect/registry/registry.h"
 
+#include "arch/place.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -497,7 +498,7 @@ cpprof_profile_write_to_path(struct cpprof_profile *profile, const char *path,
 /* ---- fork ------------------------------------------------------------- */
 
 /* A profile is whole before it is in the list. */
-void
+CPPROF__FIRST_STEP void
 cpprof__registry_in_child(void)
 {
     struct cpprof_profile *profile;

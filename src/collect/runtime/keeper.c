@@ -27,6 +27,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/runtime/own_list.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
@@ -41,14 +42,15 @@
 #define FOREIGN_NS     1000000000u
 #define OTHERS_LOOK_NS 100000
 
-static struct cpprof__own_lock lock; /* guards the next three */
-static uint32_t n_counted;
-static bool has_keeper;
-static void (*task)(void); /* to be run by a keeper, or NULL */
+/* Guards the next three. */
+static struct cpprof__own_lock lock CPPROF__AT_START;
+static uint32_t n_counted CPPROF__AT_START;
+static bool has_keeper CPPROF__AT_START;
+static void (*task)(void) CPPROF__AT_START; /* to be run by a keeper, or NULL */
 
 static uint32_t wake; /* futex */
-static bool
-    are_alone; /* one that was counted saw that the program's are gone */
+/* One that was counted saw that the program's are gone. */
+static bool are_alone CPPROF__AT_START;
 
 /* ---- the thread -------------------------------------------------------- */
 
@@ -203,7 +205,7 @@ cpprof__keeper_is_gone(void)
     cpprof__own_lock_give(&lock);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__keeper_in_child(void)
 {
     n_counted = 0;

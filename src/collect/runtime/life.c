@@ -13,6 +13,7 @@
  */
 #include "collect/runtime/life.h"
 
+#include "arch/place.h"
 #include "base/status.h"
 #include "base/writer.h"
 #include "collect/runtime/own_threads.h"
@@ -224,7 +225,7 @@ cpprof__default_exit(struct cpprof__life *life, uint64_t until_ns,
                         life->ops->name);
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__default_runs(const struct cpprof__life *life)
 {
     const struct cpprof_capture *c = load_acquire(&life->default_profile);
@@ -236,7 +237,7 @@ cpprof__default_runs(const struct cpprof__life *life)
 
 /* A handler of the program that forks may have interrupted its own start or
  * stop, which goes on in the child with what it has in hand. */
-void
+CPPROF__FIRST_STEP void
 cpprof__life_in_child(struct cpprof__life *life)
 {
     cpprof__own_lock_in_child(&life->lock);

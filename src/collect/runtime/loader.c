@@ -6,6 +6,7 @@
 #include "collect/runtime/loader.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/unwind.h"
@@ -20,9 +21,10 @@
 #define LOOKS_MAX 200u
 #define LOOK_NS   50000
 
-static uint32_t n_asking;
-static uint32_t n_forks;
-static bool is_child; /* made by fork, with the parent's modules */
+static uint32_t n_asking CPPROF__AT_START;
+static uint32_t n_forks CPPROF__AT_START;
+/* Made by fork, with the parent's modules. */
+static bool is_child CPPROF__AT_START;
 
 /* False: not now. */
 static bool
@@ -55,7 +57,7 @@ cpprof__loader_refresh(void)
 
 /* By the process that did so first: a child that was made without a call of
  * fork() knows nothing of the lock either. */
-void
+CPPROF__FIRST_STEP void
 cpprof__loader_list(void)
 {
     static int32_t lister;
@@ -98,7 +100,7 @@ cpprof__loader_after_fork(void)
     __atomic_fetch_sub(&n_forks, 1, __ATOMIC_SEQ_CST);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__loader_in_child(void)
 {
     is_child = true;

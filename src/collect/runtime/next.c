@@ -39,7 +39,7 @@ address_in(const struct link_map *m, ElfW(Addr) value)
     return (const void *)(value < m->l_addr ? value + m->l_addr : value);
 }
 
-static bool
+CPPROF__FIRST_STEP static bool
 read_names(const struct link_map *m, struct names *names)
 {
     const ElfW(Dyn) *d = m->l_ld;
@@ -79,7 +79,7 @@ is_same(const char *a, const char *b)
     return *a == *b;
 }
 
-static bool
+CPPROF__FIRST_STEP static bool
 is_it(const struct names *names, uint32_t i, const char *name)
 {
     const ElfW(Sym) *s = &names->symbols[i];
@@ -93,7 +93,7 @@ is_it(const struct names *names, uint32_t i, const char *name)
            is_same(names->strings + s->st_name, name);
 }
 
-uint32_t
+CPPROF__FIRST_STEP uint32_t
 cpprof__symbol_hash(const char *name)
 {
     uint32_t h = 5381;
@@ -167,7 +167,7 @@ address_of(const struct link_map *m, const ElfW(Sym) * s)
 /* Missing in a program that is linked statically. */
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak));
 
-const struct link_map *
+CPPROF__FIRST_STEP const struct link_map *
 cpprof__own_module(void)
 {
     const struct link_map *map;
@@ -191,7 +191,7 @@ first_of(const struct link_map *m)
 }
 
 /* Is it there? */
-static bool
+CPPROF__FIRST_STEP static bool
 find_in(const struct link_map *m, const struct names *names,
         struct cpprof__definition *d)
 {
@@ -211,7 +211,7 @@ find_in(const struct link_map *m, const struct names *names,
 /* The first definitions in the modules from `from` on, and up to `last`, of
  * those that have none yet: how many are left. No module is looked at behind
  * the last one that is needed: those that may be unloaded stand last. */
-static unsigned
+CPPROF__FIRST_STEP static unsigned
 find(struct cpprof__definition *d, unsigned n, unsigned left,
      const struct link_map *from, const struct link_map *last)
 {
@@ -229,7 +229,7 @@ find(struct cpprof__definition *d, unsigned n, unsigned left,
     return left;
 }
 
-static void
+CPPROF__FIRST_STEP static void
 begin(struct cpprof__definition *d, const char *name)
 {
     d->name = name;
@@ -239,7 +239,7 @@ begin(struct cpprof__definition *d, const char *name)
     d->symbol = NULL;
 }
 
-static void
+CPPROF__FIRST_STEP static void
 begin_all(struct cpprof__definition *d, const char *names, unsigned n)
 {
     unsigned i;
@@ -249,7 +249,7 @@ begin_all(struct cpprof__definition *d, const char *names, unsigned n)
 }
 
 /* In those that stand in front of this library. */
-static unsigned
+CPPROF__FIRST_STEP static unsigned
 find_in_front(struct cpprof__definition *d, unsigned n, unsigned left,
               const struct link_map *own)
 {
@@ -257,7 +257,7 @@ find_in_front(struct cpprof__definition *d, unsigned n, unsigned left,
                               : left;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__next_symbols(const char *names, struct cpprof__definition *d,
                      unsigned n)
 {
@@ -311,7 +311,7 @@ cpprof__next_symbol(const char *name)
     return d.address;
 }
 
-void *
+CPPROF__FIRST_STEP void *
 cpprof__first_symbol(const char *name, const struct link_map **module)
 {
     struct cpprof__definition d;
@@ -336,7 +336,7 @@ strings_of(const struct link_map *m)
     return NULL;
 }
 
-static const char *
+CPPROF__FIRST_STEP static const char *
 name_of(const struct link_map *m)
 {
     const char *strings = strings_of(m);
@@ -348,7 +348,7 @@ name_of(const struct link_map *m)
     return NULL;
 }
 
-static bool
+CPPROF__FIRST_STEP static bool
 needs(const struct link_map *m, const char *name)
 {
     const char *strings = strings_of(m);
@@ -360,7 +360,7 @@ needs(const struct link_map *m, const char *name)
     return false;
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__own_is_linked(void)
 {
     const struct link_map *own = cpprof__own_module(), *m;
@@ -376,7 +376,7 @@ cpprof__own_is_linked(void)
 
 /* What is there at the start of a program stands in front of its libc, or was
  * linked. libc alone defines this name. */
-static bool
+CPPROF__FIRST_STEP static bool
 is_late(void)
 {
     const struct link_map *own = cpprof__own_module();
@@ -386,7 +386,7 @@ is_late(void)
     return own && !find_in_front(&d, 1, 1, own) && !cpprof__own_is_linked();
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__own_is_late(void)
 {
     static uint32_t late CPPROF__AT_START; /* 1: no, 2: yes */

@@ -38,9 +38,12 @@ struct own {
     uint32_t *wake;    /* futex, which may be gone: only the kernel looks */
 };
 static struct own owns[OWN_MAX] CPPROF__LARGE;
-static uint64_t ended_cpu_ns; /* CPU time of those that have ended */
-static uint32_t n_making;     /* that have not said yet that they began */
-static uint32_t n_used;       /* entries from the first that may be taken */
+/* CPU time of those that have ended. */
+static uint64_t ended_cpu_ns CPPROF__AT_START;
+/* That have not said yet that they began. */
+static uint32_t n_making CPPROF__AT_START;
+/* Entries from the first that may be taken. */
+static uint32_t n_used CPPROF__AT_START;
 
 /* ---- an entry ---------------------------------------------------------- */
 
@@ -83,13 +86,13 @@ is_there(struct own *own)
 
 /* ---- what threads say -------------------------------------------------- */
 
-void
+CPPROF__FIRST_STEP void
 cpprof__own_list_expect(void)
 {
     add_relaxed(&n_making, 1u);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__own_list_expect_no_more(void)
 {
     uint32_t n = load_relaxed(&n_making);
@@ -107,14 +110,16 @@ note_used(uint32_t n)
         continue;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__own_list_begin(bool pauses, uint32_t *wake)
 {
     int32_t tid = own_tid();
     unsigned i;
 
     for (i = 0; i < OWN_MAX; i++) {
-        int32_t found = load_acquire(&owns[i].tid);
+        /* A new one is not read: its page would come by two faults. */
+        int32_t found =
+            i < load_acquire(&n_used) ? load_acquire(&owns[i].tid) : 0;
 
         if (found && !is_over(&owns[i]))
             continue;
@@ -143,11 +148,13 @@ cpprof__own_list_end(void)
         }
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__own_list_in_child(void)
 {
-    memset(owns, 0, n_used * sizeof *owns);
-    n_used = 0;
+    while (n_used) {
+        store_relaxed(&owns[--n_used].tid, 0);
+        store_relaxed(&owns[n_used].ended_ns, (uint64_t)0);
+    }
     n_making = 0;
     ended_cpu_ns = 0;
 }
@@ -189,7 +196,7 @@ cpprof__own_thread_runs(int32_t tid)
     return false;
 }
 
-uint32_t
+CPPROF__FIRST_STEP uint32_t
 cpprof__own_threads(void)
 {
     uint32_t n = 0;

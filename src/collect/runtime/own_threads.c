@@ -20,6 +20,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "arch/kernel.h"
+#include "arch/place.h"
 #include "base/buffer.h"
 #include "collect/runtime/keeper.h"
 #include "collect/runtime/own_list.h"
@@ -67,18 +68,24 @@
 #define SAY_LOOK_NS 1000000
 #define SAY_LOOKS   1000u
 
-static struct cpprof__own_lock change;
-static struct cpprof__own_lock pause_lock; /* guards the two */
-static uint32_t is_pausing;
-static struct cpprof__own_thread *paused;
+static struct cpprof__own_lock change CPPROF__AT_START;
+static struct cpprof__own_lock pause_lock CPPROF__AT_START; /* guards the two */
+static uint32_t is_pausing CPPROF__AT_START;
+static struct cpprof__own_thread *paused CPPROF__AT_START;
 
-static bool outlived_main;    /* threads of the program were there after it */
-static uint64_t own_tasks_ns; /* CPU time of cpprof__own_thread_run() */
-static int32_t pid;           /* of the process that they are in */
+/* The first that is detached, which most processes have only to sleep. */
+static struct cpprof__own_thread detached CPPROF__AT_START;
+static bool has_detached CPPROF__AT_START; /* it is in use */
+
+/* Threads of the program were there after its main thread. */
+static bool outlived_main CPPROF__AT_START;
+/* CPU time of cpprof__own_thread_run(). */
+static uint64_t own_tasks_ns CPPROF__AT_START;
+static int32_t pid CPPROF__AT_START; /* of the process that they are in */
 
 /* The first word of a sigset_t: all signals that there are. What the program
  * blocked where it had us start a thread. */
-static uint64_t program_mask;
+static uint64_t program_mask CPPROF__AT_START;
 
 static __thread struct {
     bool is_own;
@@ -97,7 +104,7 @@ cpprof__program_cpu_ns(void)
            load_relaxed(&own_tasks_ns);
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__own_thread_is_this(void)
 {
     return self.is_own;
@@ -162,13 +169,13 @@ leave_capabilities(void)
         syscall(SYS_capset, &head, none);
 }
 
-static void
+CPPROF__FIRST_STEP static void
 begin(struct cpprof__own_thread *t)
 {
     begin_clean();
     self.is_own = true;
     self.thread = t;
-    self.looked_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    self.looked_ns = cpprof__clock_ns(CLOCK_MONOTONIC); /* see late.c */
     cpprof__own_list_begin(t != NULL, t ? t->wake : NULL);
     cpprof__own_list_expect_no_more();
 }
@@ -305,23 +312,28 @@ leave_keeper(unsigned flags)
 /*
  * At exit() LeakSanitizer reports blocks of malloc() that no pointer leads to.
  * It does not know our threads and does not read their stacks. So the memory of
- * a detached thread is mapped, and run() tells LeakSanitizer to ignore what our
- * threads allocate.
+ * a detached thread is ours, or is mapped, and run() tells LeakSanitizer to
+ * ignore what our threads allocate.
  */
-static struct cpprof__own_thread *
+CPPROF__FIRST_STEP static struct cpprof__own_thread *
 new_detached(void)
 {
-    void *memory =
-        mmap(NULL, sizeof(struct cpprof__own_thread), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory;
 
+    if (!swap_acq_rel(&has_detached, true))
+        return &detached;
+    memory = mmap(NULL, sizeof detached, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
 static void
 free_detached(struct cpprof__own_thread *t)
 {
-    munmap(t, sizeof *t);
+    if (t == &detached)
+        store_release(&has_detached, false);
+    else
+        munmap(t, sizeof *t);
 }
 
 /* Keepers stand first. */
@@ -356,7 +368,7 @@ enter_pause(struct cpprof__own_thread *t)
 extern void
 __lsan_disable(void) __attribute__((weak));
 
-static void *
+CPPROF__FIRST_STEP static void *
 run(void *arg)
 {
     struct cpprof__own_thread *t = arg;
@@ -405,14 +417,14 @@ note_program_mask(void)
     store_relaxed(&program_mask, mask);
 }
 
-static int
+CPPROF__FIRST_STEP static int
 create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
        void *arg)
 {
     sigset_t all, saved;
     int failed;
 
-    sigfillset(&all);
+    __builtin_memset(&all, 0xff, sizeof all); /* libc leaves out its own */
     pthread_sigmask(SIG_SETMASK, &all, &saved);
     store_relaxed(&pid, (int32_t)getpid());
     cpprof__own_list_expect();
@@ -447,7 +459,7 @@ start(struct cpprof__own_thread *t)
 }
 
 /* Every thread that has not run before is started here. */
-static int
+CPPROF__FIRST_STEP static int
 start_new(struct cpprof__own_thread *t)
 {
     bool waits = !self.is_own && !cpprof__own_lock_is_mine(&change);
@@ -479,7 +491,7 @@ cpprof__own_thread_start(struct cpprof__own_thread *t)
     return start_new(t);
 }
 
-int
+CPPROF__FIRST_STEP int
 cpprof__own_thread_start_detached(const struct cpprof__own_thread *what)
 {
     struct cpprof__own_thread *t = new_detached();
@@ -800,13 +812,13 @@ cpprof__own_threads_resume(void)
         lost();
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__own_threads_in_child(void)
 {
     cpprof__own_list_in_child();
     cpprof__keeper_in_child();
     memset(&self, 0, sizeof self);
-    outlived_main = false;
+    outlived_main = has_detached = false;
     own_tasks_ns = 0; /* its clock begins anew */
     is_pausing = 0;
     paused = NULL;

@@ -110,7 +110,7 @@ cpprof__proc_note_modules(void)
 }
 
 /* What another thread was about to change is dropped. */
-void
+CPPROF__FIRST_STEP void
 cpprof__proc_in_child(void)
 {
     if (cpprof__own_lock_in_child(&modules_lock))

@@ -92,7 +92,7 @@ look_for_tsan(void)
         dl_iterate_phdr(look_in_program, NULL);
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__program_has_tsan(void)
 {
     return __tsan_init || load_relaxed(&has_static_tsan);
@@ -115,7 +115,7 @@ take_linked(void)
         store_release(&cpprof__next[i], cpprof__linked[i]);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__names_find(void)
 {
     struct cpprof__definition found[CPPROF__N_NEXT];
@@ -145,9 +145,9 @@ cpprof__names_beside_malloc(const char *names, struct cpprof__definition *found,
 /* ---- use -------------------------------------------------------------- */
 
 void (*cpprof__first_use)(void) CPPROF__AT_START;
-static bool is_used;
+static bool is_used CPPROF__AT_START;
 
-void
+CPPROF__FIRST_STEP void
 cpprof__use(void)
 {
     void (*first)(void);
@@ -171,7 +171,7 @@ be_found(enum cpprof__name name)
         cpprof__names_find();
 }
 
-int
+CPPROF__FIRST_STEP int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                             void *(*start)(void *), void *arg)
 {

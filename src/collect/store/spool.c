@@ -15,6 +15,7 @@
 #include "collect/store/spool.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/tables/mirror.h"
@@ -333,7 +334,7 @@ cpprof__spool_free(struct cpprof__spool *spool, bool keep)
     memset(spool, 0, offsetof(struct cpprof__spool, directory));
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__spool_in_child(struct cpprof__spool *spool)
 {
     if (spool->is_wiped)

@@ -32,12 +32,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};
+struct cpprof__tables cpprof__tables;
 
 /* Held for as long as it takes to read /proc/self/maps, and never while the
  * loader or the program is called; signals are blocked meanwhile, so that a
  * handler of the program does not wait for its own thread. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock CPPROF__AT_START = PTHREAD_MUTEX_INITIALIZER;
 
 /* Guarded by lock. */
 static bool is_made;
@@ -87,6 +87,7 @@ make(void)
         return false;
     cpprof__store_make(&cpprof__tables.store, store);
     cpprof__mappings_init(&mappings, &cpprof__tables.store, false);
+    cpprof__tables.scripts = &cpprof__scripts;
     __atomic_store_n(&cpprof__own_memory, own_memory, __ATOMIC_RELAXED);
     is_made = true;
     return true;
@@ -287,7 +288,7 @@ cpprof__tables_n_unloads(void)
  * not hold it. If another thread did, it may have been reading the maps: the
  * child reads them again and resolves all nodes again. Nodes that have a
  * mapping keep it. */
-void
+CPPROF__FIRST_STEP void
 cpprof__tables_in_child(void)
 {
     if (pthread_mutex_trylock(&lock)) {

@@ -6,6 +6,7 @@
 #include "collect/stuck/stuck.h"
 
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/dump/blocked_thread.h"
 #include "collect/dump/dump.h"
@@ -30,29 +31,29 @@
 
 uint64_t cpprof__stuck_old_ns = CPPROF__STUCK_OLD_NS;
 
-static struct cpprof__own_lock lock;
+static struct cpprof__own_lock lock CPPROF__AT_START;
 
 /* The threads that forked, in ancestors of this process: their copy, the first
  * thread of this process, has the locks that they had. Which thread of the
  * parent it was is not always known; then it is taken for its first. */
 #define FORKERS 16
-static int32_t forkers[FORKERS];
-static uint32_t n_forkers;
+static int32_t forkers[FORKERS] CPPROF__AT_START;
+static uint32_t n_forkers CPPROF__AT_START;
 
-static void
+CPPROF__FIRST_STEP static void
 add_forker(int32_t tid)
 {
     if (tid && n_forkers < FORKERS)
         forkers[n_forkers++] = tid;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__stuck_in_child(void)
 {
     cpprof__own_lock_in_child(&lock);
     if (cpprof__self.tid != getpid())
         add_forker(cpprof__self.tid);
-    add_forker((int32_t)getppid());
+    add_forker((int32_t)syscall(SYS_getppid));
 }
 
 /* ---- one look --------------------------------------------------------- */

@@ -9,6 +9,7 @@
  * loader.
  */
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/encode/names.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
@@ -17,9 +18,9 @@
 /* Tunable: what a thread of ours is given to load the plug-in. */
 #define LOAD_NS 5000000000u
 
-static struct cpprof__own_lock lock;
+static struct cpprof__own_lock lock CPPROF__AT_START;
 static struct cpprof__own_thread loader; /* for good, if it hangs */
-static bool has_begun;
+static bool has_begun CPPROF__AT_START;
 static bool has_come;
 
 static bool
@@ -60,7 +61,7 @@ cpprof__stuck_names(const struct cpprof__stuck *stuck,
     return has ? wanted : CPPROF_SYMBOLIZE_NONE;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__stuck_names_in_child(void)
 {
     cpprof__own_lock_in_child(&lock);

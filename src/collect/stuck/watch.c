@@ -14,6 +14,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/runtime/exempt.h"
@@ -38,7 +39,8 @@
 /* Periods until the next turn of a watch that cannot see anything. */
 #define STOPPED_PERIODS (1u << 30)
 
-static struct cpprof__own_lock lock; /* of those who start and stop */
+/* Of those who start and stop. */
+static struct cpprof__own_lock lock CPPROF__AT_START;
 static struct watch {
     struct cpprof__periodic periodic; /* first */
     struct cpprof_deadlock_options options;
@@ -46,7 +48,8 @@ static struct watch {
     bool aborts;
     bool is_running;
 } watch;
-static bool names_hang; /* a thread that looks for them has not come back */
+/* A thread that looks for them has not come back. */
+static bool names_hang CPPROF__AT_START;
 
 /* ---- stacks ----------------------------------------------------------- */
 
@@ -319,11 +322,11 @@ cpprof_deadlock_stop(void)
     cpprof__own_lock_give(&lock);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__watch_in_child(void)
 {
-    cpprof__own_lock_in_child(&lock);
+    if (cpprof__own_lock_in_child(&lock) || watch.is_running)
+        memset(&watch, 0, sizeof watch);
     cpprof__stuck_names_in_child();
-    memset(&watch, 0, sizeof watch);
     names_hang = false;
 }

@@ -19,6 +19,7 @@
  * Source: perf_event_open(2), fcntl(2).
  */
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
@@ -52,12 +53,13 @@
 static bool is_refused;
 
 /* Of the drainer. */
-static int32_t owner; /* its tid; 0: no thread may open events */
+/* Its tid; 0: no thread may open events. */
+static int32_t owner CPPROF__AT_START;
 static uint32_t n_events;
 
 /* Where it is. A child of vfork() has the same memory, and limits of its own.
  */
-static int32_t process;
+static int32_t process CPPROF__AT_START;
 
 static int
 open_event(int32_t tid, uint64_t period_ns)
@@ -238,7 +240,7 @@ renew_credit(struct cpprof__thread *t, uint64_t period_ns)
         grant(t, credit - (t->perf_granted - n));
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__perf_in_child(void)
 {
     owner = process = 0;

@@ -12,6 +12,7 @@
  */
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/status.h"
 #include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
@@ -28,7 +29,7 @@
 /* A thread that runs may use this until its timer is set. */
 #define AHEAD_NS 20000u
 
-static uint32_t n_timers; /* of threads */
+static uint32_t n_timers CPPROF__AT_START; /* of threads */
 
 bool
 cpprof__timers_are_many(uint64_t more)
@@ -39,7 +40,7 @@ cpprof__timers_are_many(uint64_t more)
            load_relaxed(&n_timers) + more > limit.rlim_cur / 2;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__timers_in_child(void)
 {
     n_timers = 0;

@@ -7,6 +7,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
 
@@ -26,7 +27,7 @@
 static struct {
     uint32_t asked;  /* how often */
     uint32_t tended; /* futex: the last that was done */
-} events;
+} events CPPROF__AT_START;
 
 /* ---- of the drainer ---------------------------------------------------- */
 
@@ -71,7 +72,7 @@ cpprof__events_ask(void)
         wait_for_drainer(done);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__events_in_child(void)
 {
     memset(&events, 0, sizeof events);

@@ -39,7 +39,7 @@ struct cpprof__thread_creation {
     struct cpprof__thread_creation *next; /* that ended later */
 };
 
-static struct cpprof__own_lock lock;
+static struct cpprof__own_lock lock CPPROF__AT_START;
 
 /* Guarded by lock. */
 static struct cpprof__thread_creation *chunks[CHUNKS_MAX] CPPROF__LARGE;
@@ -198,7 +198,7 @@ start_anew(void)
 }
 
 /* The thread that forked goes on as the child's first, with another tid. */
-void
+CPPROF__FIRST_STEP void
 cpprof__thread_creation_in_child(void)
 {
     uint32_t i;

@@ -55,8 +55,8 @@
 static pthread_mutex_t lock CPPROF__AT_START = PTHREAD_MUTEX_INITIALIZER;
 
 /* Guarded by lock. */
-static struct cpprof__threads_plan plan
-    CPPROF__AT_START;                        /* .engine NULL: no session */
+/* .engine NULL: no session. */
+static struct cpprof__threads_plan plan CPPROF__AT_START;
 static uint32_t first_free CPPROF__AT_START; /* slot + 1; 0: none */
 static uint32_t n_seen CPPROF__AT_START;
 static uint32_t n_armed CPPROF__AT_START;

@@ -8,6 +8,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "base/writer.h"
@@ -30,7 +31,7 @@
  * processor. More gives more samples when there are many threads. */
 #define LOOKS_HZ 3200u
 
-static struct cpprof__wall_ticker *ticker; /* while it runs */
+static struct cpprof__wall_ticker *ticker CPPROF__AT_START; /* while it runs */
 
 static struct cpprof__wall_capture *
 wall(struct cpprof_capture *c)
@@ -352,7 +353,7 @@ cpprof_wall_is_running(void)
 
 /* The ticker's thread is not here. What it had stays where it is: the allocator
  * may not be ready yet. */
-void
+CPPROF__FIRST_STEP void
 cpprof__wall_in_child(void)
 {
     ticker = NULL;

@@ -14,6 +14,7 @@
 
 #include "arch/atomic.h"
 #include "arch/mix.h"
+#include "arch/place.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
@@ -131,7 +132,7 @@ cpprof__wall_keep_summary(const struct cpprof__wall_summary *summary)
     mirror_head();
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__wall_keep_forked(void)
 {
     if (cpprof__wall_kept && cpprof__wall_kept->head.n_records)

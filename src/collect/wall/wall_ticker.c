@@ -9,6 +9,7 @@
 #include "collect/wall/wall_ticker.h"
 
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/wall/wall.h"
 
@@ -21,7 +22,7 @@
  * More of them cost less, and another capture begins later. */
 #define STOPPED_PERIODS 128u
 
-struct cpprof__own_lock cpprof__wall_busy;
+struct cpprof__own_lock cpprof__wall_busy CPPROF__AT_START;
 
 struct cpprof__wall_summary
 cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w)

@@ -14,20 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
-struct since {
+/* Apart from what changes, which nobody touches until it is asked for. */
+static const struct {
     const char *endpoint;
     const char *profile;
     const char *file_name;
+} known[] = {
+    {"delta_block", "block", "block.pprof.gz"},
+    {"delta_heap", "heap", "heap.pprof.gz"},
+    {"delta_mutex", "mutex", "mutex.pprof.gz"},
+};
 
+static struct since {
     uint64_t owner; /* process of the request that has the rest; 0: none */
     struct cpprof_snapshot *snapshot; /* NULL: was never asked for */
-};
-
-static struct since all[] = {
-    {"delta_block", "block", "block.pprof.gz", 0, NULL},
-    {"delta_heap", "heap", "heap.pprof.gz", 0, NULL},
-    {"delta_mutex", "mutex", "mutex.pprof.gz", 0, NULL},
-};
+} all[sizeof known / sizeof *known];
 
 /* ---- one request at a time -------------------------------------------- */
 
@@ -62,8 +63,9 @@ begin(struct since *since, struct cpprof_error *error)
 
     if (since->snapshot)
         return CPPROF_OK;
-    return cpprof_snapshot_new(cpprof_profile_lookup(since->profile), &options,
-                               &since->snapshot, error);
+    return cpprof_snapshot_new(
+        cpprof_profile_lookup(known[since - all].profile), &options,
+        &since->snapshot, error);
 }
 
 static void
@@ -97,12 +99,14 @@ cpprof__http_since(struct cpprof__call *call)
         .content_type = CPPROF__BYTES,
         .n_body = -1,
     };
-    struct since *since = all;
+    struct since *since;
+    unsigned i = 0;
 
     /* One of them: handle.c has no other paths that lead here. */
-    while (strcmp(since->endpoint, call->name))
-        since++;
-    head.file_name = since->file_name;
+    while (strcmp(known[i].endpoint, call->name))
+        i++;
+    since = &all[i];
+    head.file_name = known[i].file_name;
     if (call->answer.is_head) {
         cpprof__answer_begin(&call->answer, &head);
     } else if (take(call, since)) {

@@ -12,15 +12,17 @@
 #include "vm/load/process.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "collect/process/environment.h"
 #include "vm/profile/session.h"
 #include <cpprof/vm.h>
 
-static const struct cpprof__environment *environment; /* NULL: not asked for */
-static bool is_descendant;
-static uint32_t is_started; /* or has failed to */
+/* NULL: not asked for */
+static const struct cpprof__environment *environment CPPROF__AT_START;
+static bool is_descendant CPPROF__AT_START;
+static uint32_t is_started CPPROF__AT_START; /* or has failed to */
 
-void
+CPPROF__FIRST_STEP void
 cpprof__vm_begin(void)
 {
     environment = cpprof__environment_vm(&is_descendant);
@@ -45,7 +47,7 @@ cpprof__vm_thread_made(void)
         cpprof__environment_complain(&error);
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__vm_has_to_write(bool in_haste)
 {
     (void)in_haste;

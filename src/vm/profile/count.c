@@ -15,13 +15,14 @@
  */
 #include "vm/profile/count.h"
 
+#include "arch/place.h"
 #include "vm/profile/sample.h"
 #include "vm/profile/timers.h"
 #include "vm/stacks/interp_frames.h"
 
-struct cpprof_vm_running cpprof__vm_running;
+struct cpprof_vm_running cpprof__vm_running CPPROF__AT_START;
 const struct cpprof_vm_running *const cpprof_vm_running = &cpprof__vm_running;
-uint32_t cpprof__vm_active;
+uint32_t cpprof__vm_active CPPROF__AT_START;
 uint32_t cpprof__vm_mode;
 uint64_t cpprof__vm_quantum_ns;
 const struct cpprof_vm *cpprof__vm_only;

@@ -15,6 +15,7 @@
  */
 #include "vm/profile/session.h"
 
+#include "arch/place.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "base/writer.h"
@@ -55,6 +56,7 @@ static struct {
     struct cpprof__periodic ticker;
     bool has_ticker;
 } now;
+static bool has_begun; /* one, ever */
 
 /* ---- the writer ------------------------------------------------------- */
 
@@ -211,6 +213,7 @@ start(struct cpprof_capture *c, struct cpprof_error *error)
     enum cpprof_status status;
     int failed;
 
+    has_begun = true;
     now.options = ((struct capture *)c)->options;
     c->writer = (struct cpprof_writer){0}; /* from here on the output's */
     status = cpprof__vm_output_make(&now.output, writer, &now.options, error);
@@ -408,7 +411,7 @@ cpprof__vm_session_forget(const struct cpprof_vm *vm, const void *function)
 /* The parent's writer and its memory are left alone, because its threads may
  * have been in the middle of using them. Only the thread that forked still runs
  * something. */
-void
+CPPROF__FIRST_STEP void
 cpprof__vm_in_child(void)
 {
     uint32_t epoch = now.epoch;
@@ -421,10 +424,12 @@ cpprof__vm_in_child(void)
     for (t = cpprof__vm_threads; t; t = t->next)
         if (&t->public != cpprof__vm_current)
             store_relaxed(&t->is_entered, 0u);
-    memset(session, 0, sizeof *session);
-    memset(&now, 0, sizeof now);
-    now.epoch = epoch;
+    if (has_begun) {
+        memset(session, 0, sizeof *session);
+        memset(&now, 0, sizeof now);
+        now.epoch = epoch;
+        cpprof__vm_timers_fork_child();
+    }
     cpprof__life_in_child(&cpprof__vm_life);
     cpprof__vm_mix_fork_child();
-    cpprof__vm_timers_fork_child();
 }

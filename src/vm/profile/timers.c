@@ -566,7 +566,7 @@ cpprof__vm_timers_free(void)
 }
 
 /* The kernel gives it none of the parent's timers. */
-void
+CPPROF__FIRST_STEP void
 cpprof__vm_timers_fork_child(void)
 {
     uint32_t i, n = n_slots;

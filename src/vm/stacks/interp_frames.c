@@ -41,12 +41,14 @@ struct buffer {
 };
 static struct buffer buffers[BUFFERS] CPPROF__LARGE;
 static const void *owners[BUFFERS] CPPROF__LARGE; /* NULL: free */
+static bool were_taken;                           /* some, once */
 
 static struct buffer *
 take_buffer(void)
 {
     unsigned i;
 
+    store_relaxed(&were_taken, true);
     for (i = 0; i < BUFFERS; i++) {
         const void *nobody = NULL;
 
@@ -446,13 +448,13 @@ cpprof__vm_mix_begin(void)
     store_release(&cpprof__interp_ops, &interp);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__vm_mix_fork_child(void)
 {
     struct cpprof__vm_thread *t;
     unsigned i;
 
-    for (i = 0; i < BUFFERS; i++)
+    for (i = 0; were_taken && i < BUFFERS; i++)
         if (owners[i]) /* a page that is written to is copied */
             owners[i] = NULL;
     for (t = cpprof__vm_threads; t; t = t->next)

@@ -13,6 +13,7 @@
  */
 #include "collect/signal/heap/exempt.h"
 
+#include "arch/place.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/interp_frames.h"
 
@@ -42,7 +43,7 @@ is_above(uintptr_t exempt, uintptr_t frame)
            *cpprof__heap_return_of(exempt) == cpprof__hook_self.exempt_return;
 }
 
-static bool
+CPPROF__FIRST_STEP static bool
 is_left(uintptr_t exempt, uintptr_t frame, uintptr_t lo, uintptr_t hi)
 {
     bool same_stack = is_in(exempt, lo, hi);
@@ -57,7 +58,7 @@ is_left(uintptr_t exempt, uintptr_t frame, uintptr_t lo, uintptr_t hi)
                                (uintptr_t)other.ss_sp + other.ss_size);
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__exempt_was_abandoned(uintptr_t frame)
 {
     struct cpprof__hook_self *self = &cpprof__hook_self;

@@ -33,13 +33,13 @@
 /* Where the count-down itself may have wrapped. */
 #define HUGE_BYTES ((uint64_t)1 << 62)
 
-int64_t cpprof__heap_floor = INT64_MIN / 4;
+int64_t cpprof__heap_floor CPPROF__AT_START = INT64_MIN / 4;
 void (*cpprof__heap_rate_changed)(void) CPPROF__AT_START;
 
 /* What cpprof__heap_set_rate() was told; also in the head, once that is there.
  */
-static int64_t heap_rate = CPPROF__HEAP_RATE;
-static uint32_t is_making;
+static int64_t heap_rate CPPROF__AT_START = CPPROF__HEAP_RATE;
+static uint32_t is_making CPPROF__AT_START;
 static uint32_t is_made CPPROF__AT_START;
 static uint64_t begun_ns; /* also in the head */
 
@@ -389,7 +389,7 @@ cpprof__heap_begin_anew(void)
     cpprof__buckets_begin_anew(heap);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__heap_forked(void)
 {
     struct cpprof__hook_self *self = &cpprof__hook_self;

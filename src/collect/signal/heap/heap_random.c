@@ -15,6 +15,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "arch/mix.h"
+#include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/signal/heap/heap_tables.h"
 
@@ -106,9 +107,9 @@ cpprof__hook_random(uint64_t *state)
 
 /* Differs from process to process. Threads derive their seeds from it without a
  * system call. */
-static uint64_t process_seed;
+static uint64_t process_seed CPPROF__AT_START;
 
-void
+CPPROF__FIRST_STEP void
 cpprof__heap_seed_process(void)
 {
     uint64_t state = (uintptr_t)&state;
@@ -119,10 +120,10 @@ cpprof__heap_seed_process(void)
     store_relaxed(&process_seed, cpprof__hook_random(&state));
 }
 
-uint64_t
+CPPROF__FIRST_STEP uint64_t
 cpprof__hook_seed(const void *self)
 {
-    static uint64_t n_seeds;
+    static uint64_t n_seeds CPPROF__AT_START;
     uint64_t state = (uintptr_t)self + load_relaxed(&process_seed);
 
     state = cpprof__hook_random(&state) + add_relaxed(&n_seeds, 1);

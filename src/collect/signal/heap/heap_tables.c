@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct cpprof__heap_block) == 32, "two to a cache line");
     ((size_t)CPPROF__HEAP_BUCKETS * sizeof(struct cpprof__heap_bucket))
 
 struct cpprof__heap cpprof__heap CPPROF__AT_START;
-uint32_t cpprof__wants_labels;
+uint32_t cpprof__wants_labels CPPROF__AT_START;
 
 size_t
 cpprof__heap_bytes(void)

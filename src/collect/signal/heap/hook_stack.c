@@ -53,8 +53,8 @@ static struct owner {
     _Alignas(64) const void *self;
 } owners[CPPROF__HOOK_BUFFERS] CPPROF__LARGE;
 
-uintptr_t cpprof__main_stack_lo;
-uintptr_t cpprof__main_stack_hi;
+uintptr_t cpprof__main_stack_lo CPPROF__AT_START;
+uintptr_t cpprof__main_stack_hi CPPROF__AT_START;
 
 /* The linker's: where section cpprof_hooks begins and ends. */
 extern const char __start_cpprof_hooks[] __attribute__((visibility("hidden")));
@@ -92,7 +92,7 @@ cpprof__hook_walk_reserve(struct cpprof__tree *tree)
     return true;
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__hook_walk_forked(void)
 {
     unsigned i;

@@ -4,8 +4,9 @@
 #include "collect/signal/heap/probes.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 
-uint32_t cpprof__has_probes;
+uint32_t cpprof__has_probes CPPROF__AT_START;
 
 /* Readers add 1 to it in the memory of the process. */
 #define SEMAPHORE                                                              \

@@ -195,7 +195,7 @@ give_buffer(const struct buffer *p)
     store_release(&owners[p - load_acquire(&buffers)], NULL);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__dump_forked(void)
 {
     unsigned i;

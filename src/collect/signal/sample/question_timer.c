@@ -27,7 +27,7 @@ static struct place {
     int32_t tid;    /* 0: free */
     uint32_t timer; /* the kernel's number, and one; 0: none */
 } places[CPPROF__QUESTIONS_MAX] CPPROF__LARGE;
-static uint32_t n_places; /* that may be or have been in use */
+static uint32_t n_places CPPROF__AT_START; /* that may be or have been in use */
 
 bool
 cpprof__cpu_timers_are_fatal(void)
@@ -135,7 +135,7 @@ cpprof__question_end(uint32_t *place)
     store_release(&p->tid, 0);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__questions_in_child(void)
 {
     __builtin_memset(places, 0, n_places * sizeof *places);

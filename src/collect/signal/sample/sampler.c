@@ -6,13 +6,14 @@
 #include "collect/signal/sample/sampler.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-struct cpprof__sampler cpprof__sampler;
+struct cpprof__sampler cpprof__sampler CPPROF__AT_START;
 
 uint64_t
 cpprof__ticks_due(const struct cpprof__thread *t, uint64_t cpu_ns,

@@ -11,6 +11,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/place.h"
 #include "arch/regs.h"
 
 #include <sys/syscall.h>
@@ -56,7 +57,8 @@ list_of(uint64_t free)
 }
 
 /* The clock of all tables, and who recycles. */
-static uint32_t round_now, is_wanted, is_recycling, n_paused;
+static uint32_t round_now, is_wanted, is_recycling CPPROF__AT_START,
+    n_paused CPPROF__AT_START;
 static uint64_t not_before_ns;
 
 static void (*recyclers[8])(void);
@@ -278,7 +280,7 @@ cpprof__recycle_resume(void)
     __atomic_fetch_sub(&n_paused, 1, __ATOMIC_SEQ_CST);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__recycle_forked(void)
 {
     store_relaxed(&n_paused, 0u);

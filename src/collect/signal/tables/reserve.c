@@ -2,6 +2,7 @@
 #include "collect/signal/tables/reserve.h"
 
 #include "arch/kernel.h"
+#include "arch/place.h"
 #include "arch/regs.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ fits(int resource, uint64_t share, size_t n)
            load_relaxed(&cpprof__reserved_bytes) + n <= limit.rlim_cur / share;
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__has_room_for_stacks(size_t n)
 {
     return fits(RLIMIT_DATA, 2, n) && fits(RLIMIT_AS, 2, n);

@@ -10,13 +10,14 @@
 #include "collect/signal/unwind/module.h"
 #include "arch/atomic.h"
 #include "arch/find_object.h"
+#include "arch/place.h"
 
 /* A search meets two new tables only if modules are loaded while it runs. */
 #define MAX_TRIES 4
 
 struct cpprof__module_table cpprof__module_table;
 
-static uint32_t table_wanted;
+static uint32_t table_wanted CPPROF__AT_START;
 
 static bool
 ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)
@@ -37,7 +38,7 @@ cpprof__module_use_table(bool use)
     store_relaxed(&table_wanted, use);
 }
 
-bool
+CPPROF__FIRST_STEP bool
 cpprof__module_needs_table(void)
 {
     return !cpprof__has_find_object() || load_relaxed(&table_wanted);

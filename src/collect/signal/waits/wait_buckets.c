@@ -15,6 +15,7 @@
 #include "collect/signal/waits/wait_buckets.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
@@ -306,7 +307,7 @@ cpprof__waits_have_any(enum cpprof__wait_profile profile)
     return n && load_relaxed(&cpprof__waits.head->lost_count[profile]);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__wait_buckets_forked(void)
 {
     uint32_t i, n = cpprof__waits_n_buckets(&cpprof__waits);

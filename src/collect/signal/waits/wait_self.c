@@ -36,7 +36,7 @@ static uint32_t next_left; /* and one whose thread is gone */
 
 /* Whose threads take places. A child made by vfork() or a bare clone() has the
  * memory of one of them, thread-local variables too, and ids of its own. */
-static int32_t process;
+static int32_t process CPPROF__AT_START;
 
 static int32_t
 call0(long number)
@@ -156,7 +156,7 @@ cpprof__wait_self_give(void)
     }
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__wait_self_begin(void)
 {
     store_relaxed(&process, call0(SYS_getpid));

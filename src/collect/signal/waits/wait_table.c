@@ -311,7 +311,7 @@ cpprof__wait_unrelease(const void *lock, struct cpprof__wait_charge charge)
 
 /* ---- fork ------------------------------------------------------------- */
 
-void
+CPPROF__FIRST_STEP void
 cpprof__wait_table_forked(void)
 {
     uint32_t i, k;

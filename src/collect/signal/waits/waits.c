@@ -40,7 +40,7 @@
 
 #define ONE ((uint64_t)1 << CPPROF__WAIT_FRACTION_BITS)
 
-uint32_t cpprof__waits_on;
+uint32_t cpprof__waits_on CPPROF__AT_START;
 void (*cpprof__waits_changed)(void) CPPROF__AT_START;
 
 /* Read by every wait, so in one cache line. */
@@ -48,7 +48,7 @@ static struct {
     int64_t block_rate;
     int64_t mutex_fraction;
     uint32_t n_forks; /* that made this process */
-} state __attribute__((aligned(64)));
+} state CPPROF__AT_START __attribute__((aligned(32)));
 
 static uint64_t
 now_ns(void)
@@ -543,7 +543,7 @@ cpprof__waits_set_mutex_fraction(int64_t n)
     return set(&state.mutex_fraction, n, MUTEX_FRACTION_MAX);
 }
 
-void
+CPPROF__FIRST_STEP void
 cpprof__waits_forked(void)
 {
     uint32_t i;
