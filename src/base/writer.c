@@ -14,19 +14,17 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "own/memory.h"
+#include "own/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 void (*cpprof__own_memory)(int by);
@@ -83,39 +81,6 @@ cpprof__writer_end(const struct cpprof_writer *writer,
         cpprof__fail(error, CPPROF_SYSTEM, sys, "close: %s", strerror(sys));
 }
 
-/*
- * write(2) without SIGPIPE and SIGXFSZ: a closed pipe, or RLIMIT_FSIZE, makes
- * the profile fail and must not end the program. What was pending before stays
- * pending.
- */
-static ssize_t
-write_quietly(int fd, const void *data, size_t n)
-{
-    sigset_t quiet, before, pending;
-    struct timespec now = {0, 0};
-    ssize_t written;
-    int sys, signal;
-
-    sigemptyset(&quiet);
-    sigaddset(&quiet, SIGPIPE);
-    sigaddset(&quiet, SIGXFSZ);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &quiet, &before);
-    written = write(fd, data, n);
-    sys = errno;
-    signal = written >= 0 ? 0 : sys == EPIPE ? SIGPIPE : SIGXFSZ;
-    if (signal && (sys == EPIPE || sys == EFBIG) &&
-        !sigismember(&pending, signal)) {
-        sigemptyset(&quiet);
-        sigaddset(&quiet, signal);
-        while (sigtimedwait(&quiet, NULL, &now) < 0 && errno == EINTR)
-            ;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = sys;
-    return written;
-}
-
 /* A descriptor that does not block is waited for. */
 static bool
 may_go_on(int fd)
@@ -131,7 +96,7 @@ static int
 write_all(int fd, const char *data, size_t n)
 {
     while (n) {
-        ssize_t written = write_quietly(fd, data, n);
+        ssize_t written = cpprof__write_quietly(fd, data, n);
 
         if (written > 0) {
             data += written;

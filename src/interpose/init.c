@@ -15,6 +15,7 @@
 #include "interpose/parts.h"
 #include "interpose/take_over.h"
 #include "own/memory.h"
+#include "own/say.h"
 #include "push/context.h"
 #include "push/process.h"
 #include "vm/load/process.h"
@@ -95,6 +96,7 @@ first(void)
 
     store_release(&cpprof__first_use, first_use);
     cpprof__blocked_thread_note_main();
+    cpprof__say_begin(cpprof__own_is_late());
     if (cpprof__own_is_late() || !is_asked_for())
         begin_idle();
     else

@@ -32,6 +32,7 @@
 #include "collect/signal/tables/reserve.h"
 #include "own/folder.h"
 #include "own/memory.h"
+#include "own/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -657,15 +658,7 @@ cpprof__own_thread_must_leave(void)
     return cpprof__own_threads_pause_now() || cpprof__own_threads_are_alone();
 }
 
-static void
-say(int fd, const char *line, size_t n)
-{
-    if (write(fd, line, n) < 0) {
-        /* There is nobody to tell. */
-    }
-}
-
-/* A line that the keeper is to write. It is from malloc(). */
+/* A line that the keeper is to write. */
 struct saying {
     size_t n;
     char line[];
@@ -678,7 +671,7 @@ say_on_keeper(void)
     struct saying *s = __atomic_exchange_n(&saying, NULL, __ATOMIC_ACQ_REL);
 
     if (s)
-        say(STDERR_FILENO, s->line, s->n);
+        cpprof__say(s->line, s->n);
     cpprof__free(s);
 }
 
@@ -707,15 +700,15 @@ cpprof__own_thread_say(const char *line, size_t n)
     int process, fd;
 
     if (!self.has_table) {
-        say(STDERR_FILENO, line, n);
+        cpprof__say(line, n);
         return;
     }
     process = (int)syscall(SYS_pidfd_open, getpid(), 0);
     fd = (int)syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
-    if (fd >= 0)
-        say(fd, line, n);
-    else
+    if (fd < 0)
         have_keeper_say(line, n);
+    else if (cpprof__say_knows(fd))
+        (void)cpprof__write_quietly(fd, line, n);
     close(fd);
     close(process);
 }
