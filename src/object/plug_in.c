@@ -211,6 +211,12 @@ struct cpprof__fetcher cpprof__fetcher;
 const struct cpprof__symbolizer_ops *
 cpprof__symbolizer_load(void)
 {
-    return cpprof__plug_in_load("symbol", CPPROF__SYMBOLIZER_SYMBOL,
-                                CPPROF__SYMBOLIZER_ABI, NULL);
+    static const struct cpprof__memory memory = {cpprof__malloc, cpprof__calloc,
+                                                 cpprof__realloc, cpprof__free};
+    const struct cpprof__symbolizer_ops *ops = cpprof__plug_in_load(
+        "symbol", CPPROF__SYMBOLIZER_SYMBOL, CPPROF__SYMBOLIZER_ABI, NULL);
+
+    if (ops)
+        ops->borrow(&memory);
+    return ops;
 }

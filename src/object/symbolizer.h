@@ -9,13 +9,15 @@
 #ifndef OBJECT_SYMBOLIZER_H
 #define OBJECT_SYMBOLIZER_H
 
+#include "own/memory.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#define CPPROF__SYMBOLIZER_ABI    12
+#define CPPROF__SYMBOLIZER_ABI    13
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -98,6 +100,10 @@ struct cpprof__symbolizer; /* opaque, one thread at a time */
 
 struct cpprof__symbolizer_ops {
     uint32_t abi; /* CPPROF__SYMBOLIZER_ABI */
+
+    /* Before all others, by who loads the plug-in: where it has its memory
+     * from, and libdw and libelf while it calls them (own/memory.h). */
+    void (*borrow)(const struct cpprof__memory *lender);
 
     /* NULL when out of memory. */
     struct cpprof__symbolizer *(*make)(

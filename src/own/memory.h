@@ -4,10 +4,11 @@
  * in a profiled program belong to the program: they may be its own, hold a lock
  * when a thread of it forks, and count their calls.
  *
- * In libcpprof it comes from mappings of our own (memory.c). All else of ours
- * has no such reason, and gets malloc's (libc.c), which tools know to watch.
- * That is decided when a program is linked, once for all that is in it: libc.c
- * gives way wherever memory.c is.
+ * In libcpprof it comes from mappings of our own (memory.c), and in its
+ * symbolizer from libcpprof (lent.c). All else of ours has no such reason, and
+ * gets malloc's (libc.c), which tools know to watch. That is decided when a
+ * program is linked, once for all that is in it: libc.c gives way wherever one
+ * of the two is.
  *
  * As in the C standard, but that no bytes are one byte. What comes from here is
  * given back here.
@@ -38,6 +39,20 @@ cpprof__strndup(const char *text, size_t n) __attribute__((malloc));
 /* libdeflate shall ask here, too, if it is our copy of it. Before each use. */
 void
 cpprof__memory_for_deflate(void);
+
+/*
+ * A plug-in that the library loads has that library's memory, so that there is
+ * one in a process (lent.c). The first lender counts, before anything was
+ * asked for; all else of ours has malloc's.
+ */
+struct cpprof__memory {
+    void *(*malloc)(size_t n);
+    void *(*calloc)(size_t n, size_t each);
+    void *(*realloc)(void *old, size_t n);
+    void (*free)(void *block);
+};
+void
+cpprof__memory_borrow(const struct cpprof__memory *lender);
 
 /* How many bytes are mapped for it; 0: it is malloc's. */
 size_t

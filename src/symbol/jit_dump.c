@@ -9,6 +9,8 @@
 
 #include "base/reader.h"
 #include "base/text.h"
+#include "own/memory.h"
+#include "own/sort.h"
 #include "symbol/elf/array.h"
 
 #include <stdlib.h>
@@ -231,14 +233,14 @@ load_before(const struct load *loads, size_t n, uint64_t index, uint32_t code)
 static void
 name_moved(struct cpprof__jit_table *t)
 {
-    struct load *loads = calloc(t->codes.n + 1, sizeof *loads);
+    struct load *loads = cpprof__calloc(t->codes.n + 1, sizeof *loads);
     size_t n = 0, i;
 
     for (i = 0; loads && i < t->codes.n; i++)
         if (!t->codes.at[i].is_moved)
             loads[n++] = (struct load){t->codes.at[i].index, (uint32_t)i};
     if (loads)
-        qsort(loads, n, sizeof *loads, by_index);
+        cpprof__sort(loads, n, sizeof *loads, by_index);
     for (i = 0; loads && i < t->codes.n; i++) {
         struct cpprof__jit_code *code = &t->codes.at[i];
         const struct load *load =
@@ -252,7 +254,7 @@ name_moved(struct cpprof__jit_table *t)
         code->first_line = t->codes.at[load->code].first_line;
         code->n_lines = t->codes.at[load->code].n_lines;
     }
-    free(loads);
+    cpprof__free(loads);
 }
 
 static void
@@ -260,7 +262,7 @@ put_in_order(struct cpprof__jit_table *t)
 {
     if (!t->codes.n)
         return;
-    qsort(t->codes.at, t->codes.n, sizeof *t->codes.at, by_time);
+    cpprof__sort(t->codes.at, t->codes.n, sizeof *t->codes.at, by_time);
     name_moved(t);
     cpprof__jit_table_seal(t);
 }

@@ -9,6 +9,9 @@
  */
 #include "symbol/jit_table.h"
 
+#include "own/memory.h"
+#include "own/sort.h"
+
 #include <string.h>
 
 #define NONE UINT32_MAX
@@ -43,7 +46,7 @@ compare(const void *a, const void *b)
 static bool
 make_bounds(struct cpprof__jit_table *t)
 {
-    uint64_t *bounds = malloc(2 * t->codes.n * sizeof *bounds);
+    uint64_t *bounds = cpprof__malloc(2 * t->codes.n * sizeof *bounds);
     size_t i, n = 0;
 
     if (!bounds)
@@ -52,7 +55,7 @@ make_bounds(struct cpprof__jit_table *t)
         bounds[2 * i] = t->codes.at[i].start;
         bounds[2 * i + 1] = t->codes.at[i].start + t->codes.at[i].n_bytes;
     }
-    qsort(bounds, 2 * t->codes.n, sizeof *bounds, compare);
+    cpprof__sort(bounds, 2 * t->codes.n, sizeof *bounds, compare);
     for (i = 0; i < 2 * t->codes.n; i++)
         if (!n || bounds[n - 1] != bounds[i])
             bounds[n++] = bounds[i];
@@ -103,7 +106,7 @@ count_numbers(struct cpprof__jit_table *t)
 {
     size_t nodes[128], i, n, n_all = 0;
 
-    t->tree.first = calloc(2 * t->tree.n + 2, sizeof *t->tree.first);
+    t->tree.first = cpprof__calloc(2 * t->tree.n + 2, sizeof *t->tree.first);
     if (!t->tree.first)
         return false;
     for (i = 0; i < t->codes.n; i++) {
@@ -130,8 +133,8 @@ fill_nodes(struct cpprof__jit_table *t)
 
     for (i = 1; i < 2 * tree->n + 2; i++)
         tree->first[i] += tree->first[i - 1];
-    tree->numbers =
-        malloc((tree->first[2 * tree->n + 1] + 1ul) * sizeof *tree->numbers);
+    tree->numbers = cpprof__malloc((tree->first[2 * tree->n + 1] + 1ul) *
+                                   sizeof *tree->numbers);
     if (!tree->numbers)
         return false;
     for (i = 0; i < t->codes.n; i++) {
@@ -145,9 +148,9 @@ fill_nodes(struct cpprof__jit_table *t)
 static void
 free_tree(struct cpprof__jit_tree *tree)
 {
-    free(tree->bounds);
-    free(tree->first);
-    free(tree->numbers);
+    cpprof__free(tree->bounds);
+    cpprof__free(tree->first);
+    cpprof__free(tree->numbers);
     *tree = (struct cpprof__jit_tree){0};
 }
 

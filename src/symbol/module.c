@@ -19,6 +19,8 @@
  */
 #include "symbol/module.h"
 
+#include "own/memory.h"
+#include "own/sort.h"
 #include "symbol/elf/way_out.h"
 #include <cpprof/object.h>
 
@@ -164,7 +166,7 @@ set_wanted(struct cpprof__module *module,
 
     if (module->takes_all || !module->expected.n || !module->image.elf)
         return;
-    wanted->at = calloc(module->expected.n, sizeof *wanted->at);
+    wanted->at = cpprof__calloc(module->expected.n, sizeof *wanted->at);
     for (i = 0; wanted->at && i < module->expected.n; i++) {
         uint64_t at = module->expected.at[i];
 
@@ -173,7 +175,7 @@ set_wanted(struct cpprof__module *module,
     }
     if (!wanted->n)
         return;
-    qsort(wanted->at, wanted->n, sizeof *wanted->at, by_address);
+    cpprof__sort(wanted->at, wanted->n, sizeof *wanted->at, by_address);
     module->debug.wanted = wanted;
 }
 
@@ -212,7 +214,7 @@ open_vdso(struct cpprof__module *module)
 
     if (!find_vdso(&line) || line.limit - line.start > LARGEST_VDSO)
         return false;
-    copy = malloc(line.limit - line.start);
+    copy = cpprof__malloc(line.limit - line.start);
     if (!copy)
         return false;
     memcpy(copy, (const void *)(uintptr_t)line.start, line.limit - line.start);
@@ -379,12 +381,12 @@ close_files(struct cpprof__module *module)
     cpprof__frame_table_free(&module->frame_table);
     cpprof__symbols_free(&module->symbols);
     cpprof__ranges_free(&module->code);
-    free(module->segments);
+    cpprof__free(module->segments);
     cpprof__elf_close(&module->image);
     cpprof__elf_close(&module->debug);
     cpprof__elf_close(&module->shared);
     cpprof__elf_close(&module->mini);
-    free(module->wanted.at);
+    cpprof__free(module->wanted.at);
     CPPROF__ARRAY_FREE(&module->expected);
     *module = kept;
 }
@@ -393,7 +395,7 @@ void
 cpprof__module_close(struct cpprof__module *module)
 {
     close_files(module);
-    free(module->path);
+    cpprof__free(module->path);
     memset(module, 0, sizeof *module);
 }
 

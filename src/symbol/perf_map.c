@@ -8,6 +8,7 @@
 
 #include "arch/clock.h"
 #include "base/text.h"
+#include "own/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,30 +39,32 @@ cpprof__perf_map_free(struct cpprof__perf_map *map)
 {
     cpprof__jit_table_free(&map->map.table);
     cpprof__jit_table_free(&map->dump.table);
-    free(map->dump_path);
+    cpprof__free(map->dump_path);
     map->dump_path = NULL;
 }
 
 /* The pid as the process itself sees it: the last one of "NSpid:" in
- * /proc/PID/status, the one of the innermost namespace. */
+ * /proc/PID/status, the one of the innermost namespace. A stream would have its
+ * memory from the program's malloc. */
 static int
 pid_inside(const char *proc, int pid)
 {
-    char path[64];
-    char line[512];
-    int inside = pid;
-    FILE *file;
+    char text[8192];
+    const char *at, *end;
+    ssize_t n;
+    int fd, inside = pid;
 
-    snprintf(path, sizeof path, "%s/%d/status", proc, pid);
-    file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file)) {
-        char *tab = strrchr(line, '\t');
-
-        if (strncmp(line, "NSpid:", 6) == 0 && tab)
-            inside = atoi(tab + 1);
+    snprintf(text, sizeof text, "%s/%d/status", proc, pid);
+    fd = open(text, O_RDONLY | O_CLOEXEC);
+    n = read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    at = strstr(text, "\nNSpid:");
+    end = at ? strchr(at + 1, '\n') : NULL;
+    if (end) {
+        at = memrchr(at, '\t', (size_t)(end - at));
+        inside = at ? atoi(at + 1) : 0;
     }
-    if (file)
-        fclose(file);
+    close(fd);
     return inside > 0 ? inside : pid;
 }
 
@@ -290,7 +293,7 @@ cpprof__perf_map_see(struct cpprof__perf_map *map, const char *path)
         (pid != map->pid &&
          pid != pid_inside(cpprof__proc_of(map->fetcher), map->pid)))
         return;
-    map->dump_path = strdup(path);
+    map->dump_path = cpprof__strdup(path);
     map->next_look_ns = 0;
 }
 

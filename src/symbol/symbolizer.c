@@ -9,6 +9,7 @@
  */
 #include "object/symbolizer.h"
 
+#include "own/memory.h"
 #include "symbol/elf/array.h"
 #include "symbol/elf/way_out.h"
 #include "symbol/module.h"
@@ -40,7 +41,7 @@ static struct cpprof__symbolizer *
 make(const struct cpprof__symbolizer_options *options)
 {
     struct cpprof__symbolizer *s =
-        cpprof__way_out_is_ready() ? calloc(1, sizeof *s) : NULL;
+        cpprof__way_out_is_ready() ? cpprof__calloc(1, sizeof *s) : NULL;
 
     if (!s)
         return NULL;
@@ -81,7 +82,7 @@ close_modules(struct cpprof__symbolizer *s,
             continue;
         }
         cpprof__module_close(module);
-        free(module);
+        cpprof__free(module);
     }
     s->modules.n = n;
 }
@@ -92,23 +93,23 @@ free_symbolizer(struct cpprof__symbolizer *s)
     if (!s)
         return;
     close_modules(s, no_module);
-    free(s->modules.at);
-    free(s->mappings.at);
+    cpprof__free(s->modules.at);
+    cpprof__free(s->mappings.at);
     cpprof__perf_map_free(&s->perf_map);
     cpprof__names_free(&s->names);
-    free(s);
+    cpprof__free(s);
 }
 
 static struct cpprof__module *
 make_module(const struct cpprof__symbolizer_mapping *mapping)
 {
-    struct cpprof__module *module = calloc(1, sizeof *module);
+    struct cpprof__module *module = cpprof__calloc(1, sizeof *module);
 
     if (!module)
         return NULL;
-    module->path = strdup(mapping->path);
+    module->path = cpprof__strdup(mapping->path);
     if (!module->path) {
-        free(module);
+        cpprof__free(module);
         return NULL;
     }
     strncat(module->build_id, mapping->build_id, CPPROF_BUILD_ID_MAX - 1);
@@ -319,6 +320,7 @@ CPPROF_API extern const struct cpprof__symbolizer_ops cpprof__symbolizer;
 
 const struct cpprof__symbolizer_ops cpprof__symbolizer = {
     .abi = CPPROF__SYMBOLIZER_ABI,
+    .borrow = cpprof__memory_borrow,
     .make = make,
     .add_mapping = add_mapping,
     .expect = expect,

@@ -12,6 +12,7 @@
 
 #include "object/build_id.h"
 #include "object/symbolizer.h"
+#include "symbol/elf/way_out.h"
 #include <cpprof/object.h>
 
 #include <dlfcn.h>
@@ -49,7 +50,8 @@ remove_folder(void **state)
     char command[128];
 
     snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir("/") || system(command);
+    /* All calls of libdw were made with memory of ours: none was another's. */
+    return chdir("/") || system(command) || cpprof__within_n_others();
 }
 
 static inline void

@@ -16,6 +16,7 @@
 #include "symbol/dwarf/lines.h"
 
 #include "base/reader.h"
+#include "own/memory.h"
 #include "symbol/elf/array.h"
 
 #include <dwarf.h>
@@ -30,11 +31,11 @@
 void
 cpprof__lines_free(struct cpprof__lines *lines)
 {
-    free(lines->rows.at);
-    free(lines->discriminators.at);
-    free(lines->sequences.at);
-    free(lines->directories.at);
-    free(lines->files.at);
+    cpprof__free(lines->rows.at);
+    cpprof__free(lines->discriminators.at);
+    cpprof__free(lines->sequences.at);
+    cpprof__free(lines->directories.at);
+    cpprof__free(lines->files.at);
     cpprof__ranges_free(&lines->ranges);
     memset(lines, 0, sizeof *lines);
 }

@@ -12,6 +12,7 @@
 #include "symbol/dwarf/names.h"
 
 #include "base/text.h"
+#include "own/memory.h"
 #include "symbol/elf/array.h"
 #include "symbol/elf/demangle.h"
 
@@ -182,6 +183,6 @@ cpprof__names_free(struct cpprof__names *names)
     cpprof__arena_free(&names->arena);
     cpprof__index_free(&names->index);
     cpprof__buffer_free(&names->scratch);
-    free(names->items.at);
+    cpprof__free(names->items.at);
     memset(names, 0, sizeof *names);
 }

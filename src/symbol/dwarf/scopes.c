@@ -6,6 +6,7 @@
  */
 #include "symbol/dwarf/scopes.h"
 
+#include "own/memory.h"
 #include "symbol/elf/array.h"
 
 #include <dwarf.h>
@@ -230,9 +231,9 @@ cpprof__scopes_free(struct cpprof__scopes *scopes)
 
     for (i = 0; i < scopes->units.n; i++) {
         cpprof__ranges_free(&scopes->units.at[i].ranges);
-        free(scopes->units.at[i].items.at);
+        cpprof__free(scopes->units.at[i].items.at);
     }
-    free(scopes->units.at);
+    cpprof__free(scopes->units.at);
     cpprof__index_free(&scopes->index);
     memset(scopes, 0, sizeof *scopes);
 }

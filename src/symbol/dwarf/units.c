@@ -6,6 +6,7 @@
  */
 #include "symbol/dwarf/units.h"
 
+#include "own/memory.h"
 #include "symbol/elf/array.h"
 #include "symbol/elf/way_out.h"
 
@@ -221,8 +222,8 @@ free_functions(struct cpprof__unit *unit)
 
         if (inlines) {
             cpprof__ranges_free(&inlines->ranges);
-            free(inlines->items.at);
-            free(inlines);
+            cpprof__free(inlines->items.at);
+            cpprof__free(inlines);
         }
     }
     CPPROF__ARRAY_FREE(&unit->functions);
@@ -250,7 +251,7 @@ cpprof__units_close(struct cpprof__units *units)
     for (i = 0; i < units->items.n; i++)
         free_functions(&units->items.at[i]);
     forget_lines(units);
-    free(units->items.at);
+    cpprof__free(units->items.at);
     cpprof__ranges_free(&units->ranges);
     memset(units, 0, sizeof *units);
 }
@@ -539,7 +540,7 @@ cpprof__function_inlines(const struct cpprof__unit *unit,
 
     if (inlines)
         return inlines;
-    inlines = calloc(1, sizeof *inlines);
+    inlines = cpprof__calloc(1, sizeof *inlines);
     function->inlines = inlines;
     if (!inlines || !cpprof__unit_die(unit, function->offset, &die))
         return inlines;

@@ -10,6 +10,7 @@
  */
 #include "symbol/elf/code_names.h"
 
+#include "own/sort.h"
 #include "symbol/elf/array.h"
 
 #include <stdlib.h>
@@ -126,8 +127,8 @@ find_choices(struct cpprof__code_names *names,
     for (i = 0; i < symbols->resolvers.n; i++)
         add_choices(names, table, &symbols->resolvers.at[i]);
     if (names->choices.n)
-        qsort(names->choices.at, names->choices.n, sizeof *names->choices.at,
-              compare_choices);
+        cpprof__sort(names->choices.at, names->choices.n,
+                     sizeof *names->choices.at, compare_choices);
 }
 
 /* Of several functions that share code (memcpy, memmove) the one with the

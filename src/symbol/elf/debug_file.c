@@ -14,6 +14,7 @@
 #include "symbol/elf/way_out.h"
 
 #include <elfutils/libdwelf.h>
+#include <fcntl.h>
 #include <libdeflate.h>
 #include <limits.h>
 #include <stdio.h>
@@ -41,16 +42,16 @@ cpprof__debug_file_open_by_id(struct cpprof__elf_file *debug,
 static bool
 has_crc(const char *path, uint32_t wanted)
 {
-    FILE *file = fopen(path, "re");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint32_t crc = 0;
     char bytes[16384];
-    size_t n;
+    ssize_t n;
 
-    if (!file)
+    if (fd < 0)
         return false;
-    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0)
-        crc = libdeflate_crc32(crc, bytes, n);
-    fclose(file);
+    while ((n = read(fd, bytes, sizeof bytes)) > 0)
+        crc = libdeflate_crc32(crc, bytes, (size_t)n);
+    close(fd);
     return crc == wanted;
 }
 

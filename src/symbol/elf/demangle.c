@@ -9,6 +9,8 @@
  */
 #include "symbol/elf/demangle.h"
 
+#include "own/memory.h"
+
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -120,7 +122,7 @@ cpprof__demangle(struct cpprof__buffer *out, const char *mangled, size_t n)
 
     if (!looks_mangled(mangled, n) || n > LONGEST_INPUT)
         return false;
-    copy = strndup(mangled, n);
+    copy = cpprof__strndup(mangled, n);
     if (!copy)
         return false;
     job.mangled = copy;
@@ -130,7 +132,7 @@ cpprof__demangle(struct cpprof__buffer *out, const char *mangled, size_t n)
         run(&job);
     else
         run_with_large_stack(&job);
-    free(copy);
+    cpprof__free(copy);
     if (out->failed)
         return false;
     if (!job.done)

@@ -15,6 +15,7 @@
  */
 #include "symbol/elf/elf_file.h"
 
+#include "own/memory.h"
 #include "symbol/elf/way_out.h"
 
 #include <elfutils/libdwelf.h>
@@ -47,16 +48,18 @@ read_build_id(struct cpprof__elf_file *file)
 void
 cpprof__elf_close(struct cpprof__elf_file *file)
 {
+    bool before = cpprof__within_begin();
     size_t i;
 
     dwarf_end(file->dwarf);
     elf_end(file->elf);
+    cpprof__within_end(before);
     for (i = 0; i < file->n_unpacked; i++)
-        free(file->unpacked[i]);
-    free(file->unpacked);
+        cpprof__free(file->unpacked[i]);
+    cpprof__free(file->unpacked);
     cpprof__needed_free(&file->needed);
-    free(file->copy);
-    free(file->path);
+    cpprof__free(file->copy);
+    cpprof__free(file->path);
     memset(file, 0, sizeof *file);
 }
 
@@ -257,7 +260,7 @@ needed_info(struct cpprof__elf_file *file,
         cpprof__needed_find(bytes, packed.n_unpacked, file->wanted,
                             &file->needed))
         n = file->needed.n_bytes;
-    free(bytes);
+    cpprof__free(bytes);
     return n;
 }
 
@@ -272,7 +275,7 @@ unpack_all(struct cpprof__elf_file *file,
 
     if (elf_getshdrnum(file->elf, &n) == 0 &&
         elf_getshdrstrndx(file->elf, &names) == 0)
-        file->unpacked = calloc(n, sizeof *file->unpacked);
+        file->unpacked = cpprof__calloc(n, sizeof *file->unpacked);
     while (has_memory && file->unpacked &&
            (section = elf_nextscn(file->elf, section))) {
         const char *name = debug_name(file, names, section, &header);
@@ -376,7 +379,7 @@ cpprof__elf_open(struct cpprof__elf_file *file, const char *path,
     o.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (o.fd < 0)
         return false;
-    o.file.path = strdup(path);
+    o.file.path = cpprof__strdup(path);
     returned = cpprof__without_exit(open_it, &o);
     close(o.fd);
     if (o.is_open)
@@ -392,9 +395,11 @@ bool
 cpprof__elf_open_memory(struct cpprof__elf_file *file, void *image, size_t n)
 {
     struct cpprof__elf_file opened = {.copy = image};
+    bool before = cpprof__within_begin();
 
     elf_version(EV_CURRENT);
     opened.elf = elf_memory(image, n);
+    cpprof__within_end(before);
     if (!is_elf(opened.elf)) {
         cpprof__elf_close(&opened);
         return false;
@@ -444,7 +449,7 @@ cpprof__elf_segments(const struct cpprof__elf_file *file, size_t *n)
     if (elf_getphdrnum(file->elf, &n_headers) != 0 || n_headers == 0 ||
         n_headers > MOST_SEGMENTS)
         return NULL;
-    segments = calloc(n_headers, sizeof *segments);
+    segments = cpprof__calloc(n_headers, sizeof *segments);
     for (i = 0; segments && i < n_headers; i++) {
         GElf_Phdr header;
 

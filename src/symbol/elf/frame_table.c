@@ -16,6 +16,7 @@
  */
 #include "symbol/elf/frame_table.h"
 
+#include "own/sort.h"
 #include "symbol/elf/array.h"
 #include "symbol/elf/symbols.h"
 
@@ -273,7 +274,7 @@ count_votes(struct cpprof__frame_table *t, struct votes *votes)
     const struct cpprof__part *part = NULL;
 
     if (votes->n)
-        qsort(votes->at, votes->n, sizeof *votes->at, compare_votes);
+        cpprof__sort(votes->at, votes->n, sizeof *votes->at, compare_votes);
     for (i = 0; i < votes->n; i += n) {
         const struct vote *vote = &votes->at[i];
 

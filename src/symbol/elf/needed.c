@@ -10,6 +10,8 @@
 #include "symbol/elf/needed.h"
 
 #include "base/reader.h"
+#include "own/memory.h"
+#include "own/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -142,15 +144,16 @@ cpprof__needed_find(const void *aranges, size_t n,
                     struct cpprof__needed *needed)
 {
     struct walk walk = {wanted, needed,
-                        calloc(wanted->n + 1, sizeof *walk.is_known), true};
+                        cpprof__calloc(wanted->n + 1, sizeof *walk.is_known),
+                        true};
     bool is_found = walk.is_known && wanted->n &&
                     each_set(&walk, aranges, n, note_ranges) && walk.has_room &&
                     !memchr(walk.is_known, false, wanted->n);
 
-    free(walk.is_known);
+    cpprof__free(walk.is_known);
     if (is_found) {
-        qsort(needed->units.at, needed->units.n, sizeof *needed->units.at,
-              by_offset);
+        cpprof__sort(needed->units.at, needed->units.n,
+                     sizeof *needed->units.at, by_offset);
         needed->n_bytes = UINT64_MAX;
         is_found = each_set(&walk, aranges, n, note_end) &&
                    needed->n_bytes != UINT64_MAX;

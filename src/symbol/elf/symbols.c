@@ -12,6 +12,8 @@
  */
 #include "symbol/elf/symbols.h"
 
+#include "own/memory.h"
+#include "own/sort.h"
 #include "symbol/elf/array.h"
 
 #include <stdlib.h>
@@ -20,9 +22,9 @@
 void
 cpprof__symbols_free(struct cpprof__symbols *symbols)
 {
-    free(symbols->items.at);
-    free(symbols->resolvers.at);
-    free(symbols->names);
+    cpprof__free(symbols->items.at);
+    cpprof__free(symbols->resolvers.at);
+    cpprof__free(symbols->names);
     cpprof__ranges_free(&symbols->ranges);
     memset(symbols, 0, sizeof *symbols);
 }
@@ -232,8 +234,8 @@ cpprof__symbols_seal(struct cpprof__symbols *symbols,
 
     if (!n)
         return true;
-    qsort(symbols->items.at, n, sizeof *symbols->items.at, compare);
-    symbols->names = malloc(n * sizeof *symbols->names);
+    cpprof__sort(symbols->items.at, n, sizeof *symbols->items.at, compare);
+    symbols->names = cpprof__malloc(n * sizeof *symbols->names);
     if (symbols->names)
         add_ranges(symbols, code);
     if (!symbols->names || !cpprof__ranges_seal(&symbols->ranges)) {

@@ -9,6 +9,8 @@
  */
 #include "symbol/elf/unpack.h"
 
+#include "own/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,14 +23,14 @@
 void *
 cpprof__room_for(uint64_t n)
 {
-    const size_t huge = 2u << 20;
-    void *p = NULL;
+    const uintptr_t huge = 2u << 20;
+    uint64_t n_bytes = n < huge ? n : n + huge;
+    void *p = n_bytes < n ? NULL : cpprof__malloc(n_bytes);
+    uintptr_t first = ((uintptr_t)p + huge - 1) & ~(huge - 1);
+    uintptr_t limit = ((uintptr_t)p + n + huge) & ~(huge - 1);
 
-    if (n < huge)
-        return malloc(n);
-    if (posix_memalign(&p, huge, (n + huge - 1) & ~(huge - 1)))
-        return NULL;
-    madvise(p, n & ~(huge - 1), MADV_HUGEPAGE);
+    if (p && n >= huge)
+        madvise((void *)first, limit - first, MADV_HUGEPAGE);
     return p;
 }
 
@@ -72,7 +74,7 @@ cpprof__unpack(struct libdeflate_decompressor *reader,
     if (!*bytes)
         return false;
     if (!fill(reader, packed, *bytes, room)) {
-        free(*bytes);
+        cpprof__free(*bytes);
         *bytes = NULL;
     }
     return true;

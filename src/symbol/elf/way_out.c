@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leaves libdw and libelf when memory runs out (way_out.h).
+ * Gives libdw and libelf memory of ours, and leaves them when there is none
+ * (way_out.h).
  *
- * Both call malloc, calloc and realloc by entries of their own, words that the
- * loader filled in. Each of these entries is pointed at a function here, which
- * calls what stood in it before. What comes back goes on to the library,
- * unless it is NULL and the thread is in without_exit(): then that is where the
- * thread goes on. So the program may use the libraries, too, and sees no
- * difference.
+ * Both call malloc() and what else of libc asks for memory by entries of their
+ * own, words that the loader filled in. Each of these entries is pointed at a
+ * function here. Within our calls it does what libc's would do, with our
+ * memory; what such calls have made is used and freed within such calls, and
+ * the program never sees it. All other calls are the program's, which may use
+ * the libraries, too: they go on to what stood in the entry before, and notice
+ * nothing. So no thread ever frees a block that came from the other memory.
  *
- * Nothing is left by that but frames of the two libraries: libc calls back none
- * of their functions that allocate, and hooks of ours have returned. They hold
- * no lock but that of the Dwarf, which dwarf_end() does not ask for.
+ * A NULL for a block goes on to the library only if the thread is not in
+ * without_exit(): there that is where the thread goes on. Nothing is left by
+ * that but frames of the two libraries: hooks of ours have returned, and of
+ * ours only tree.c and the sort call back, which hold nothing while they do.
+ * They hold no lock but that of the Dwarf, which dwarf_end() does not ask for.
  *
  * An entry that is not bound yet leads into the library itself, to a stub that
  * has the loader write to it. It is called once, so that the entry has what the
@@ -24,10 +28,15 @@
 
 #include "arch/atomic.h"
 #include "arch/find_object.h"
+#include "own/memory.h"
+#include "own/sort.h"
+#include "symbol/elf/tree.h"
 
 #include <dlfcn.h>
 #include <elfutils/libdw.h>
+#include <limits.h>
 #include <link.h>
+#include <search.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +48,34 @@
 
 /* Where the running cpprof__without_exit() of the thread goes on. */
 static __thread jmp_buf *way_out;
+
+/* The thread is in a call of ours. */
+static __thread bool is_within;
+
+static bool is_used;      /* by us */
+static unsigned n_others; /* calls of others since then */
+
+bool
+cpprof__within_begin(void)
+{
+    bool before = is_within;
+
+    is_within = true;
+    store_relaxed(&is_used, true);
+    return before;
+}
+
+void
+cpprof__within_end(bool before)
+{
+    is_within = before;
+}
+
+unsigned
+cpprof__within_n_others(void)
+{
+    return load_relaxed(&n_others);
+}
 
 void
 cpprof__out_of_memory(void)
@@ -76,6 +113,7 @@ bool
 cpprof__without_exit(void (*function)(void *arg), void *arg)
 {
     jmp_buf *volatile before = way_out;
+    const bool was_within = cpprof__within_begin();
     jmp_buf here;
     volatile bool returned = false;
 
@@ -85,6 +123,7 @@ cpprof__without_exit(void (*function)(void *arg), void *arg)
         returned = true;
     }
     way_out = before;
+    cpprof__within_end(was_within);
     return returned;
 }
 
@@ -123,14 +162,30 @@ is_refused(size_t n)
 /* ---- what they call --------------------------------------------------- */
 
 enum { OF_DW, OF_ELF, N_LIBRARIES };
-enum { MALLOC, CALLOC, REALLOC, N_NAMES };
+enum {
+    MALLOC,
+    CALLOC,
+    REALLOC,
+    FREE,
+    STRDUP,
+    REALPATH,
+    QSORT,
+    TSEARCH,
+    TFIND,
+    TDESTROY,
+    N_NAMES
+};
 
 /* What stood in the entries; until then what a thread may call that finds our
  * function in an entry and not yet this. */
-static uintptr_t next[N_LIBRARIES][N_NAMES] = {
-    {(uintptr_t)malloc, (uintptr_t)calloc, (uintptr_t)realloc},
-    {(uintptr_t)malloc, (uintptr_t)calloc, (uintptr_t)realloc},
-};
+#define OF_LIBC                                                                \
+    {                                                                          \
+        (uintptr_t) malloc, (uintptr_t)calloc, (uintptr_t)realloc,             \
+            (uintptr_t)free, (uintptr_t)strdup, (uintptr_t)realpath,           \
+            (uintptr_t)qsort, (uintptr_t)tsearch, (uintptr_t)tfind,            \
+            (uintptr_t)tdestroy                                                \
+    }
+static uintptr_t next[N_LIBRARIES][N_NAMES] = {OF_LIBC, OF_LIBC};
 
 static inline void *
 block_or_out(void *block, size_t n)
@@ -140,38 +195,111 @@ block_or_out(void *block, size_t n)
     return block;
 }
 
+/* The call is another's; it is counted where none but ours are expected. */
+static inline bool
+is_others(void)
+{
+    if (__builtin_expect(is_within, 1))
+        return false;
+    if (load_relaxed(&is_used))
+        __atomic_add_fetch(&n_others, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* libdw looks whether there is a path, or a node, as libc's may fail, too. */
+static char *
+own_realpath(const char *path, char *result)
+{
+    char found[PATH_MAX];
+
+    if (result)
+        return realpath(path, result);
+    return realpath(path, found) ? cpprof__strdup(found) : NULL;
+}
+
 #define NEXT(library, name, kind)                                              \
     ((__typeof__(name) *)load_relaxed(&next[library][kind]))
 
-#define CALLS(library)                                                         \
+#define MEMORY_FOR(library)                                                    \
     static void *malloc_##library(size_t n)                                    \
     {                                                                          \
-        if (is_refused(n))                                                     \
-            return NULL;                                                       \
-        return block_or_out(NEXT(library, malloc, MALLOC)(n), n);              \
+        if (is_others())                                                       \
+            return NEXT(library, malloc, MALLOC)(n);                           \
+        return is_refused(n) ? NULL : block_or_out(cpprof__malloc(n), n);      \
     }                                                                          \
     static void *calloc_##library(size_t n, size_t each)                       \
     {                                                                          \
-        return block_or_out(NEXT(library, calloc, CALLOC)(n, each),            \
-                            n && each);                                        \
+        if (is_others())                                                       \
+            return NEXT(library, calloc, CALLOC)(n, each);                     \
+        return block_or_out(cpprof__calloc(n, each), n && each);               \
     }                                                                          \
     static void *realloc_##library(void *old, size_t n)                        \
     {                                                                          \
-        if (is_refused(n))                                                     \
-            return NULL;                                                       \
-        return block_or_out(NEXT(library, realloc, REALLOC)(old, n), n);       \
+        if (is_others())                                                       \
+            return NEXT(library, realloc, REALLOC)(old, n);                    \
+        return is_refused(n) ? NULL                                            \
+                             : block_or_out(cpprof__realloc(old, n), n);       \
+    }                                                                          \
+    static void free_##library(void *block)                                    \
+    {                                                                          \
+        (is_others() ? NEXT(library, free, FREE) : cpprof__free)(block);       \
+    }                                                                          \
+    static char *strdup_##library(const char *text)                            \
+    {                                                                          \
+        if (is_others())                                                       \
+            return NEXT(library, strdup, STRDUP)(text);                        \
+        return block_or_out(cpprof__strdup(text), 1);                          \
     }
 
-CALLS(OF_DW)
-CALLS(OF_ELF)
+#define TEXTS_AND_TREES_FOR(library)                                           \
+    static char *realpath_##library(const char *path, char *result)            \
+    {                                                                          \
+        return (is_others() ? NEXT(library, realpath, REALPATH)                \
+                            : own_realpath)(path, result);                     \
+    }                                                                          \
+    static void qsort_##library(void *items, size_t n, size_t each,            \
+                                cpprof__tree_compare *compare)                 \
+    {                                                                          \
+        (is_others() ? NEXT(library, qsort, QSORT)                             \
+                     : cpprof__sort)(items, n, each, compare);                 \
+    }                                                                          \
+    static void *tsearch_##library(const void *key, void **root,               \
+                                   cpprof__tree_compare *compare)              \
+    {                                                                          \
+        return (is_others() ? NEXT(library, tsearch, TSEARCH)                  \
+                            : cpprof__tree_search)(key, root, compare);        \
+    }                                                                          \
+    static void *tfind_##library(const void *key, void *const *root,           \
+                                 cpprof__tree_compare *compare)                \
+    {                                                                          \
+        return (is_others() ? NEXT(library, tfind, TFIND)                      \
+                            : cpprof__tree_find)(key, root, compare);          \
+    }                                                                          \
+    static void tdestroy_##library(void *root, void (*free_key)(void *))       \
+    {                                                                          \
+        (is_others() ? NEXT(library, tdestroy, TDESTROY)                       \
+                     : cpprof__tree_destroy)(root, free_key);                  \
+    }
 
+MEMORY_FOR(OF_DW)
+MEMORY_FOR(OF_ELF)
+TEXTS_AND_TREES_FOR(OF_DW)
+TEXTS_AND_TREES_FOR(OF_ELF)
+
+#define CALL(name)                                                             \
+    {                                                                          \
+#name,                                                                 \
+        {                                                                      \
+            name##_OF_DW, name##_OF_ELF                                        \
+        }                                                                      \
+    }
 static const struct call {
     const char *name;
     void *ours[N_LIBRARIES];
 } calls[N_NAMES] = {
-    {"malloc", {malloc_OF_DW, malloc_OF_ELF}},
-    {"calloc", {calloc_OF_DW, calloc_OF_ELF}},
-    {"realloc", {realloc_OF_DW, realloc_OF_ELF}},
+    /* ORDER: as the numbers */
+    CALL(malloc),   CALL(calloc), CALL(realloc), CALL(free),  CALL(strdup),
+    CALL(realpath), CALL(qsort),  CALL(tsearch), CALL(tfind), CALL(tdestroy),
 };
 
 /* ---- their entries ---------------------------------------------------- */
@@ -286,6 +414,14 @@ is_bound(const struct library *l, uintptr_t word)
     return word < l->start || word >= l->end;
 }
 
+static int
+no_order(const void *a, const void *b)
+{
+    (void)a;
+    (void)b;
+    return 0;
+}
+
 /* Have the loader write to an entry that leads to its stub. False where that
  * cannot be called: elsewhere it wants the address of its entry, too. */
 static bool
@@ -294,18 +430,42 @@ bind_entry(unsigned which, uintptr_t stub, size_t kind)
     /* Some bytes, and no leak to who looks for pointers. */
     static void *volatile kept[N_LIBRARIES][N_NAMES];
     void *volatile *here = &kept[which][kind];
+    char resolved[PATH_MAX], items[1] = {0};
 
 #ifdef __x86_64__
-    if (kind == MALLOC)
+    switch (kind) {
+    case MALLOC:
         *here = ((__typeof__(malloc) *)stub)(1);
-    else if (kind == CALLOC)
+        return *here != NULL;
+    case CALLOC:
         *here = ((__typeof__(calloc) *)stub)(1, 1);
-    else
+        return *here != NULL;
+    case REALLOC:
         *here = ((__typeof__(realloc) *)stub)(NULL, 1);
+        return *here != NULL;
+    case STRDUP:
+        *here = ((__typeof__(strdup) *)stub)("");
+        return *here != NULL;
+    case FREE:
+        ((__typeof__(free) *)stub)(NULL);
+        return true;
+    case REALPATH:
+        return ((__typeof__(realpath) *)stub)("", resolved) == NULL;
+    case QSORT:
+        ((__typeof__(qsort) *)stub)(items, 1, 1, no_order);
+        return true;
+    case TSEARCH:
+        return ((__typeof__(tsearch) *)stub)(items, NULL, no_order) == NULL;
+    case TFIND:
+        return ((__typeof__(tfind) *)stub)(items, NULL, no_order) == NULL;
+    default:
+        ((__typeof__(tdestroy) *)stub)(NULL, free);
+        return true;
+    }
 #else
     (void)stub;
+    return false;
 #endif
-    return *here != NULL;
 }
 
 /* Point the entry at our function. */
