@@ -60,6 +60,13 @@ number_of(uint32_t kind)
     return (unsigned)__builtin_ctz(kind);
 }
 
+static const char *
+series_of(const struct cpprof__push_profile *profile)
+{
+    return profile->series ? profile->series
+                           : kinds[number_of(profile->kind)].series;
+}
+
 const char *
 cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind)
 {
@@ -134,7 +141,7 @@ put_series(struct cpprof__buffer *out, const struct cpprof__push_plan *plan,
     char uuid[37];
     size_t mark;
 
-    put_pair(out, "__name__", kinds[number_of(profile->kind)].series);
+    put_pair(out, "__name__", series_of(profile));
     put_pair(out, "__delta__", "false");
     put_pair(out, "service_name", plan->name);
     put_pair(out, "pyroscope_spy", "cpprof");
@@ -275,7 +282,7 @@ make_parca(const struct cpprof__push_plan *plan,
            const struct cpprof__push_profile *profile,
            struct cpprof__push_message *m, struct cpprof__buffer *url)
 {
-    const char *series = kinds[number_of(profile->kind)].series;
+    const char *series = series_of(profile);
     const char *rest = plan->labels;
     struct cpprof__push_label label;
 

@@ -12,6 +12,7 @@ struct cpprof__push_profile {
     const void *data;
     size_t n;
     int64_t from_ns, until_ns; /* since 1970 */
+    const char *series;        /* its name; NULL: that of the kind */
 };
 
 /* Its name in files. */

@@ -43,8 +43,8 @@ static void
 hand_over(struct cpprof__push_rounds *rounds, uint32_t kind, int64_t from_ns,
           int64_t until_ns, struct cpprof__buffer *file)
 {
-    const struct cpprof__push_profile profile = {kind, file->data, file->n,
-                                                 from_ns, until_ns};
+    const struct cpprof__push_profile profile = {kind,    file->data, file->n,
+                                                 from_ns, until_ns,   NULL};
 
     rounds->take(rounds->ctx, &profile);
     cpprof__buffer_free(file);

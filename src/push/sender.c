@@ -57,7 +57,7 @@ add_request(void *ctx, const void *data, size_t n)
 {
     struct requests *r = ctx;
     const struct cpprof__push_profile part = {
-        r->item->kind, data, n, r->item->from_ns, r->item->until_ns};
+        r->item->kind, data, n, r->item->from_ns, r->item->until_ns, NULL};
 
     *r->end = cpprof__push_message(&r->push->plan, &part);
     if (!*r->end)

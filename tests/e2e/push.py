@@ -162,7 +162,7 @@ def check_parca():
                           and v[:2] == b"\x08\x01"] == [4, 5], first)
     TAP.same("parca: sums", sums(cpu, 1), sums(content(CPU), 1))
     TAP.same("parca: labels", sent[0]["labels"]["labels"], [
-        {"name": "__name__", "value": "process_cpu"},
+        {"name": "__name__", "value": "n"},
         {"name": "service_name", "value": "shop"},
         {"name": "region", "value": "eu"}])
     with Server([204]) as server:
@@ -171,6 +171,47 @@ def check_parca():
     TAP.ok("pprof: the profile as it is", done.returncode == 0 and request.path
            == "/v1/pprof" and sums(gzip.decompress(request.body), 1) == sums(
                content(CPU), 1), done.stderr)
+
+
+def check_names():
+    """Real servers refuse these, or forget them: see tests/peers."""
+    custom = os.path.join(FIXTURES, "go.custom.txt")
+    for name in ("", "parca+"):
+        with Server() as server:
+            done = run(custom, "-to=" + name + server.url, "-name=shop")
+            body = server.requests[0].body
+        series, raw = json_series(body) if name else (None, None)
+        if not name:
+            one = pushed(server)[0]
+            series, raw = one.kind, one.raw
+        told = subprocess.run(
+            [CPPROF, "convert", "-to=text", "-"], input=raw,
+            capture_output=True, check=False).stdout.decode()
+        TAP.same("names: a type of one's own names its series " + name,
+                 series, "my_own_kind")
+        TAP.ok("names: no / in a type, and it is said " + name,
+               "my_own_kind/count" in told and "my/own" not in told and
+               "my/own.kind/count is sent as my_own_kind/count" in done.stderr,
+               told[:300], done.stderr)
+        TAP.matches("names: a profile of no time is one of now " + name,
+                    r"^Time: 20[2-9]\d-", told)
+    path = os.path.join(FOLDER, "plain.pb")
+    with open(path, "wb") as file:
+        file.write(large(10, 2))
+    with Server() as server:
+        run(path, "-to=parca+" + server.url)
+        raw = json_series(server.requests[0].body)[1]
+    told = subprocess.run([CPPROF, "convert", "-to=text", "-"], input=raw,
+                          capture_output=True, check=False).stdout.decode()
+    TAP.has("names: a period without a type has that of the samples", told,
+            "PeriodType: n count\n")
+
+
+def json_series(body):
+    """The name of Parca's request, and the profile."""
+    one = json.loads(body)["series"][0]
+    return one["labels"]["labels"][0]["value"], base64.b64decode(
+        one["samples"][0]["rawProfile"])
 
 
 def large(n, depth):
@@ -191,7 +232,7 @@ def large(n, depth):
 
 def check_limits():
     for name, n, depth in (("16 000 samples", 20000, 4),
-                           ("4 MiB", 6000, 400)):
+                           ("2 MiB", 6000, 400)):
         data = large(n, depth)
         path = os.path.join(FOLDER, "large.pb")
         with open(path, "wb") as file:
@@ -202,11 +243,15 @@ def check_limits():
         found = [sums(part, 0) for part in parts]
         TAP.ok("limits: parts of %s" % name, done.returncode == 0
                and len(parts) > 1 and all(
-                   n <= 16000 and len(part) <= 4 << 20
+                   n <= 16000 and len(part) <= 7 << 18
                    for (n, _), part in zip(found, parts)),
                found, [len(part) for part in parts], done.stderr)
         TAP.same("limits: each sample once, of %s" % name,
                  tuple(map(sum, zip(*found))), sums(data, 0))
+        times = {v // 1000000 for part in parts
+                 for f, v in proto.fields(part) if f == 9}
+        TAP.same("limits: no two parts of one millisecond, of %s" % name,
+                 len(times), len(parts))
 
 
 def check_limits_of_otlp():
@@ -263,6 +308,7 @@ check_otlp()
 check_answers()
 check_pyroscope()
 check_parca()
+check_names()
 check_limits()
 check_limits_of_otlp()
 check_refused()

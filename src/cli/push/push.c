@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/messages.h"
+#include "cli/push/series.h"
 #include "cli/resource.h"
 
 #include "base/buffer.h"
@@ -18,7 +19,6 @@
 
 #include <cpprof/pprof/change.h>
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -70,6 +70,7 @@ struct pusher {
 
     /* The profile that is sent. */
     struct cpprof__push_profile profile;
+    char series[CPPROF__SERIES_BYTES];
     const char *path;
     bool failed;
 };
@@ -178,62 +179,11 @@ send_otlp(void *ctx, const struct pprof_profile *part,
 /* ---- Pyroscope -------------------------------------------------------- */
 
 static bool
-has_type(const struct pprof_profile *p, const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < pprof_sample_type_count(p); i++)
-        if (strcmp(pprof_text(p, pprof_sample_types(p)[i].type, NULL), name) ==
-            0)
-            return true;
-    return false;
-}
-
-/* The kind that its series is called by. Block and mutex have the same types,
- * so it is the name of the file that tells them apart. */
-static uint32_t
-kind_of(const struct pprof_profile *p, const char *path)
-{
-    const char *base = strrchr(path, '/');
-
-    if (has_type(p, "inuse_space") || has_type(p, "alloc_space"))
-        return CPPROF_PUSH_HEAP;
-    if (has_type(p, "contentions"))
-        return strstr(base ? base : path, "mutex") ? CPPROF_PUSH_MUTEX
-                                                   : CPPROF_PUSH_BLOCK;
-    if (has_type(p, "wall"))
-        return CPPROF_PUSH_WALL;
-    return has_type(p, "goroutine") ? CPPROF_PUSH_GOROUTINE : CPPROF_PUSH_CPU;
-}
-
-static bool
 send_plain(void *ctx, const struct pprof_profile *part,
            struct cpprof__buffer *plain)
 {
     (void)part;
     return send_part(ctx, plain);
-}
-
-/* What the series is called where nobody says so: the program. */
-static void
-name_series(struct pusher *u, const struct pprof_profile *p)
-{
-    const char *name = "unknown", *slash;
-    size_t i;
-
-    if (u->plan.is_named)
-        return;
-    if (pprof_mapping_count(p))
-        name = pprof_text(p, pprof_mappings(p)->file, NULL);
-    slash = strrchr(name, '/');
-    snprintf(u->plan.name, sizeof u->plan.name, "%.255s",
-             slash ? slash + 1 : name);
-    for (i = 0; u->plan.name[i]; i++)
-        if (!isalnum((unsigned char)u->plan.name[i]) &&
-            !strchr("-._", u->plan.name[i]))
-            u->plan.name[i] = '_';
-    if (!i)
-        strcpy(u->plan.name, "unknown");
 }
 
 /* ---- all -------------------------------------------------------------- */
@@ -246,18 +196,38 @@ send_parts(struct pusher *u, const struct pprof_profile *p)
     struct cpprof_error error = {0};
 
     pprof_get_info(p, &info);
-    if (!is_otlp)
-        name_series(u, p);
-    u->profile = (struct cpprof__push_profile){.kind = kind_of(p, u->path),
-                                               .from_ns = info.time_ns,
-                                               .until_ns = info.time_ns +
-                                                           info.duration_ns};
+    if (!is_otlp && !u->plan.is_named)
+        cpprof__series_service(p, u->plan.name, sizeof u->plan.name);
+    u->profile = (struct cpprof__push_profile){
+        .kind = cpprof__series_of(p, u->path, u->series),
+        .series = *u->series ? u->series : NULL,
+        .from_ns = info.time_ns,
+        .until_ns = info.time_ns + info.duration_ns};
     u->failed = false;
     if (cpprof__split(p, is_otlp ? CPPROF__SPLIT_OTLP : CPPROF__SPLIT_PYROSCOPE,
                       is_otlp ? send_otlp : send_plain, u, &error) == CPPROF_OK)
         return !u->failed;
     cpprof__cli_fail("%s: %s", u->path, error.text);
     return false;
+}
+
+/* Make of it what the server takes. */
+static enum cpprof_status
+mend_profile(struct pusher *u, struct pprof_profile *p,
+             struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    /* Parca wants ids that count from 1. */
+    if (u->plan.protocol == CPPROF_PUSH_PARCA)
+        status = pprof_compact(p, error);
+    if (status == CPPROF_OK && (u->plan.protocol == CPPROF_PUSH_PARCA ||
+                                u->plan.protocol <= CPPROF_PUSH_INGEST))
+        status = cpprof__series_mend(
+            p, u->path, now.tv_sec * 1000000000ll + now.tv_nsec, error);
+    return status;
 }
 
 static bool
@@ -272,9 +242,7 @@ send_file(struct pusher *u, const char *path)
         cpprof__cli_fail("%s: %s", path, error.text);
         return u->words->keep_going;
     }
-    /* Parca wants ids that count from 1. */
-    if (u->plan.protocol == CPPROF_PUSH_PARCA &&
-        pprof_compact(p, &error) != CPPROF_OK)
+    if (mend_profile(u, p, &error) != CPPROF_OK)
         sent = !cpprof__cli_fail("%s: %s", path, error.text);
     else
         sent = send_parts(u, p);

@@ -9,13 +9,18 @@
 #include "profile/model/model.h"
 #include "profile/proto/encode.h"
 
+#include <cpprof/pprof/build.h>
 #include <cpprof/pprof/change.h>
+
+#define NS_PER_MS 1000000ll
 
 struct splitter {
     struct cpprof__split_limits limits;
     bool (*use)(void *ctx, const struct pprof_profile *part,
                 struct cpprof__buffer *plain);
     void *ctx;
+    int64_t time_ns; /* of the whole */
+    unsigned n_used;
     bool is_over;
 };
 
@@ -92,6 +97,7 @@ use_part(struct splitter *s, const struct pprof_profile *p,
         status = encode(p, &plain, error);
     if (status == CPPROF_OK && fits &&
         (plain.n <= s->limits.n_bytes || n < 2)) {
+        s->n_used++;
         s->is_over = !s->use(s->ctx, p, &plain);
     } else if (status == CPPROF_OK) {
         cpprof__buffer_free(&plain);
@@ -101,6 +107,19 @@ use_part(struct splitter *s, const struct pprof_profile *p,
     }
     cpprof__buffer_free(&plain);
     return status;
+}
+
+/* Of profiles of one series and one millisecond Pyroscope's queries have one,
+ * so each part begins later than the one before. */
+static void
+set_time(const struct splitter *s, struct pprof_profile *part)
+{
+    struct pprof_info info = {.size = sizeof info};
+
+    pprof_get_info(part, &info);
+    if (s->time_ns)
+        pprof_set_time(part, s->time_ns + s->n_used * NS_PER_MS,
+                       info.duration_ns);
 }
 
 static enum cpprof_status
@@ -114,8 +133,10 @@ use_range(struct splitter *s, const struct pprof_profile *p, struct range range,
         cpprof__keep_samples(part, is_in, &range);
         status = make_small(&part, error);
     }
-    if (status == CPPROF_OK)
+    if (status == CPPROF_OK) {
+        set_time(s, part);
         status = use_part(s, part, error);
+    }
     pprof_free(part);
     return status;
 }
@@ -126,7 +147,10 @@ cpprof__split(const struct pprof_profile *p, struct cpprof__split_limits limits,
                           struct cpprof__buffer *plain),
               void *ctx, struct cpprof_error *error)
 {
-    struct splitter s = {limits, use, ctx, false};
+    struct pprof_info info = {.size = sizeof info};
+    struct splitter s = {.limits = limits, .use = use, .ctx = ctx};
 
+    pprof_get_info(p, &info);
+    s.time_ns = info.time_ns;
     return use_part(&s, p, error);
 }

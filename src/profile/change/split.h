@@ -15,9 +15,10 @@ struct cpprof__split_limits {
     size_t n_samples, n_bytes;
 };
 
-/* What Pyroscope takes in one profile, by its defaults. */
+/* What Pyroscope takes in one profile, by its defaults: 4 MiB, but of a tenant
+ * no more than 2 MiB at once (ingestion_burst_size_mb), and labels count. */
 #define CPPROF__SPLIT_PYROSCOPE                                                \
-    ((struct cpprof__split_limits){16000, (size_t)4 << 20})
+    ((struct cpprof__split_limits){16000, (size_t)7 << 18})
 
 /* A collector takes 20 MiB by its defaults, and OTLP is rarely larger than
  * profile.proto: where it is, it is not twice as large. */
