@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Pyroscope, which takes what cpprof sends.
+
+    pyroscope.py CPPROF PROGRAM PYROSCOPE
+
+Prints TAP. PYROSCOPE is the server, all of it in one process that keeps its
+data in a folder: `./dev peers pyroscope`. What it has is what it answers by
+its own interface, as profile.proto, and is held against the files.
+"""
+import os
+import re
+import subprocess
+import sys
+import time
+
+from peer import (fixtures, free_port, get, of_program, Peer, Profile,
+                  run_program, scratch_folder, TAP, write_large)
+from protobuf import chunk, varint
+
+CPPROF, PROGRAM, PYROSCOPE = map(os.path.abspath, sys.argv[1:4])
+FOLDER = scratch_folder("cpprof-pyroscope-")
+HERE = "127.0.0.1"
+RINGS = ("compactor.ring", "distributor.ring", "overrides-exporter.ring",
+         "query-frontend", "query-scheduler.ring", "store-gateway.sharding-ring")
+
+
+class Pyroscope:
+    def __init__(self):
+        port, grpc, gossip = free_port(), free_port(), free_port()
+        self.url = "http://%s:%d" % (HERE, port)
+        self.peer = Peer(
+            [PYROSCOPE, "-target=all", "-config.show_banner=false",
+             "-server.http-listen-address=" + HERE,
+             "-server.http-listen-port=%d" % port,
+             "-server.grpc-listen-address=" + HERE,
+             "-server.grpc-listen-port=%d" % grpc,
+             "-memberlist.bind-addr=" + HERE,
+             "-memberlist.bind-port=%d" % gossip,
+             "-memberlist.advertise-addr=" + HERE,
+             "-storage.backend=filesystem",
+             "-storage.filesystem.dir=%s/store" % FOLDER,
+             "-pyroscopedb.data-path=%s/db" % FOLDER,
+             "-compactor.data-dir=%s/compactor" % FOLDER,
+             "-blocks-storage.bucket-store.sync-dir=%s/sync" % FOLDER,
+             "-self-profiling.disable-push=true", "-usage-stats.enabled=false",
+             "-ingester.lifecycler.addr=" + HERE,
+             "-ingester.min-ready-duration=1s"]
+            + ["-%s.instance-addr=%s" % (ring, HERE) for ring in RINGS],
+            self.url + "/ready", FOLDER)
+
+    def profile(self, type_, service):
+        """All that a series has, or what is said instead."""
+        now = int(time.time() * 1000)
+        body = b"".join((
+            chunk(1, type_.encode()),
+            chunk(2, b'{service_name="%s"}' % service.encode()),
+            b"\x18" + varint(now - 43200000), b"\x20" + varint(now + 600000)))
+        status, answer = get(
+            self.url + "/querier.v1.QuerierService/SelectMergeProfile", body,
+            {"Content-Type": "application/proto"})
+        if status != 200:
+            return answer
+        path = os.path.join(FOLDER, "answer.pb")
+        with open(path, "wb") as out:
+            out.write(answer)
+        return Profile(CPPROF, path)
+
+
+def run(*words):
+    return subprocess.run([CPPROF, "push", *words], capture_output=True,
+                          text=True, check=False)
+
+
+def mended(name):
+    return re.sub(r"\W", "_", name)
+
+
+def check_file(pyroscope, service, path, series, protocol):
+    """All types of a file, stack by stack."""
+    profile, wrong = Profile(CPPROF, path), []
+    done = run("-to=" + pyroscope.url, "-protocol=" + protocol,
+               "-name=" + service, path)
+    for i, type_ in enumerate(profile.types):
+        name = ":".join([series] + [mended(t) for t in
+                                    type_ + profile.period_type])
+        got, want = pyroscope.profile(name, service), profile.stacks(i)
+        got = got.stacks(0) if isinstance(got, Profile) else got
+        if got != want:
+            wrong.append((name, str(got)[:300], str(want)[:300]))
+    TAP.none("%s by %s: each stack is there with its value" % (
+        os.path.basename(path), protocol),
+        wrong + [done.stderr] * done.returncode)
+
+
+def check_files(pyroscope):
+    for path, series in of_program(PROGRAM, FOLDER).items():
+        check_file(pyroscope, "program." + series + path.split(".")[-3], path,
+                   series, "push")
+        # By /ingest, other series are what the sample types make of them.
+        if series in ("process_cpu", "memory", "block", "mutex"):
+            check_file(pyroscope, "ingest." + series, path, series, "ingest")
+    for path in fixtures(CPPROF, FOLDER):
+        if "linux.perf" in path:
+            check_file(pyroscope, "perf", path, "process_cpu", "push")
+        elif "go.cpu.pb" in path:
+            done = run("-to=" + pyroscope.url, path)
+            TAP.ok("old: refused, with its words", done.returncode == 2 and
+                   "answers 400" in done.stderr and
+                   "outside of ingestion window" in done.stderr, done.stderr)
+
+
+def check_large(pyroscope):
+    """More than one profile may be, and than may come in a second."""
+    for name, n, n_bytes in (("samples", 20000, 100), ("bytes", 200, 40000)):
+        path = os.path.join(FOLDER, name + ".pb.gz")
+        write_large(path, n, n_bytes)
+        done = run("-to=" + pyroscope.url, "-name=" + name, path)
+        got = pyroscope.profile("n:n:count:n:count", name)
+        TAP.same("large: in parts because of %s, each sample once" % name,
+                 (done.returncode, isinstance(got, Profile) and got.total("n")),
+                 (0, n * (n + 1) // 2))
+    TAP.has("large: 429 is obeyed", done.stderr, "answers 429: push rate limit")
+
+
+def check_program(pyroscope, seconds):
+    """What a program pushes in a minute, beside its own files of it."""
+    said = run_program(PROGRAM, pyroscope.url + ",push-name=shop", FOLDER,
+                       "cpu=100,heap=1,block=1,mutex=1,wall=50,goroutine",
+                       seconds)
+    TAP.same("program: it says nothing", said, "")
+    for kind, series, types, near in (
+            ("cpu", "process_cpu", ("cpu",), 0.1),
+            ("wall", "wall", ("wall",), 0.1),
+            ("heap", "memory", ("alloc_space", "alloc_objects"), 0.02),
+            ("block", "block", ("contentions", "delay"), 0.05),
+            ("mutex", "mutex", ("contentions", "delay"), 0.05)):
+        whole = Profile(CPPROF, "%s/sum.%s.pb.gz" % (FOLDER, kind))
+        for type_ in whole.types:
+            if type_[0] not in types:
+                continue
+            want = whole.total(type_[0])
+            got = pyroscope.profile(":".join((series,) + type_ +
+                                             whole.period_type), "shop")
+            TAP.near("program: %s %s of all intervals" % (series, type_[0]),
+                     isinstance(got, Profile) and got.total(type_[0]), want,
+                     near * want)
+            TAP.ok("program: there is some %s" % type_[0], want > 0)
+    for name in ("memory:inuse_space:bytes:space:bytes",
+                 "goroutine:goroutine:count:goroutine:count"):
+        got = pyroscope.profile(name, "shop")
+        TAP.ok("program: there is some %s" % name, isinstance(got, Profile) and
+               sum(got.stacks(0).values()) > 0)
+
+
+pyroscope = Pyroscope()
+try:
+    check_files(pyroscope)
+    check_large(pyroscope)
+    check_program(pyroscope, 60)
+finally:
+    pyroscope.peer.end()
+sys.exit(TAP.end())
