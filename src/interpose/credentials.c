@@ -85,8 +85,10 @@ cpprof__alone_again(struct cpprof__alone *alone)
                                                                                \
     static int name##_on parameters                                            \
     {                                                                          \
-        struct cpprof__alone alone = cpprof__alone_begin();                    \
+        struct cpprof__alone alone;                                            \
                                                                                \
+        NEEDS_STORAGE(name, arguments);                                        \
+        alone = cpprof__alone_begin();                                         \
         return cpprof__alone_end(&alone, cpprof__real(name) arguments);        \
     }
 
@@ -142,6 +144,7 @@ unshare_on(int flags)
 {
     struct cpprof__alone alone;
 
+    NEEDS_STORAGE(unshare, (flags));
     if (keeps_threads(flags))
         return cpprof__real(unshare)(flags);
     alone = cpprof__alone_begin();
@@ -167,6 +170,7 @@ close_range_on(unsigned from, unsigned to, int flags)
 {
     struct cpprof__alone alone;
 
+    NEEDS_STORAGE(close_range, (from, to, flags));
     if (!(flags & CLOSE_RANGE_UNSHARE))
         return cpprof__real(close_range)(from, to, flags);
     alone = cpprof__alone_begin();

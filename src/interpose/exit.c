@@ -260,15 +260,17 @@ _exit(int status)
 CPPROF__FIRST_STEP static void
 _exit_on(int status)
 {
-    CPPROF__EXEMPT;
-    CPPROF__UNCANCELLED;
+    if (cpprof__thread_pointer_is_libcs()) {
+        CPPROF__EXEMPT;
+        CPPROF__UNCANCELLED;
 
-    if (end_parts(true)) {
-        start_guard(status);
-        write_by(HASTE_SECONDS, true);
+        if (end_parts(true)) {
+            start_guard(status);
+            write_by(HASTE_SECONDS, true);
+        }
     }
     for (;;)
-        syscall(SYS_exit_group, status);
+        cpprof__syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
 
 HOOK(_Exit, NULL)

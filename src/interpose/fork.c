@@ -139,8 +139,10 @@ TAKE_OVER(setsid, pid_t, (void), ())
 static pid_t
 setsid_on(void)
 {
-    pid_t session = cpprof__real(setsid)();
+    pid_t session;
 
+    NEEDS_STORAGE(setsid, ());
+    session = cpprof__real(setsid)();
     if (session >= 0)
         cpprof__http_daemonized();
     return session;

@@ -21,6 +21,7 @@
 #include "vm/load/process.h"
 
 #include <stdlib.h>
+#include <sys/auxv.h>
 
 /* malloc.c refers to it: what is linked with the static library takes the
  * constructor with it. */
@@ -50,6 +51,7 @@ CPPROF__FIRST_STEP static void
 first_use(void)
 {
     store_release(&is_used, true);
+    cpprof__thread_pointer_learn(getauxval(AT_HWCAP2));
     cpprof__fork_begin();
     at_quick_exit(cpprof__at_quick_exit);
     cpprof__switch_group(CPPROF__PROCESS, true);

@@ -69,6 +69,7 @@ about_to_set(__rlimit_resource_t resource, const void *limit)
     static int name##_on(__rlimit_resource_t resource,                         \
                          const struct type *limit)                             \
     {                                                                          \
+        NEEDS_STORAGE(name, (resource, limit));                                \
         about_to_set(resource, limit);                                         \
         return cpprof__real(name)(resource, limit);                            \
     }
@@ -82,6 +83,7 @@ about_to_set(__rlimit_resource_t resource, const void *limit)
     static int name##_on(pid_t pid, enum __rlimit_resource resource,           \
                          const struct type *limit, struct type *old)           \
     {                                                                          \
+        NEEDS_STORAGE(name, (pid, resource, limit, old));                      \
         if (limit && (!pid || pid == getpid()))                                \
             about_to_set(resource, limit);                                     \
         return cpprof__real(name)(pid, resource, limit, old);                  \
@@ -103,8 +105,10 @@ static __thread void *volatile alternate_stack;
 static int
 sigaltstack_on(const stack_t *stack, stack_t *old)
 {
-    int saved_errno = errno, result;
+    int saved_errno, result;
 
+    NEEDS_STORAGE(sigaltstack, (stack, old));
+    saved_errno = errno;
     if (stack && !(stack->ss_flags & SS_DISABLE))
         cpprof__action_before_alternate_stack();
     errno = saved_errno;
@@ -157,9 +161,11 @@ change_own_signal(int how)
 static int
 prctl_on(int option, ...)
 {
-    int saved_errno = errno, result;
+    int saved_errno, result;
     WORDS_OF(option);
 
+    NEEDS_STORAGE(prctl, (option, WORDS));
+    saved_errno = errno;
     if (option != PR_SET_SECCOMP || words[0] != SECCOMP_MODE_STRICT)
         return cpprof__real(prctl)(option, WORDS);
     change_own_signal(SIG_BLOCK);

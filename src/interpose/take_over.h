@@ -17,6 +17,7 @@
 #include "arch/atomic.h"
 #include "arch/place.h"
 #include "collect/runtime/real.h"
+#include "collect/signal/sample/thread_pointer.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>
@@ -87,5 +88,14 @@ cpprof__entry(enum cpprof__name name)
 
 #define TAKE_OVER(name, result, parameters, arguments)                         \
     TAKE_OVER_OR(name, result, parameters, arguments, NULL)
+
+/* At the top of NAME_on, where libc's own is a system call and no more: a child
+ * of clone(CLONE_VM | CLONE_SETTLS) may call it, which has the process's memory
+ * and a thread pointer that leads to nothing of libc's, nor of ours. */
+#define NEEDS_STORAGE(name, arguments)                                         \
+    do {                                                                       \
+        if (!cpprof__thread_pointer_is_libcs())                                \
+            return cpprof__real(name) arguments;                               \
+    } while (0)
 
 #endif

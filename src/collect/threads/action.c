@@ -17,12 +17,10 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/sample/handler.h"
 #include "collect/signal/sample/sampler.h"
-#include "collect/signal/sample/thread_pointer.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -129,7 +127,6 @@ cpprof__action_install(void)
 
     if (failed || ours.handler == cpprof__on_signal || is_in_front(&ours))
         return failed;
-    cpprof__thread_pointer_learn(getauxval(AT_HWCAP2));
     libcs = ours;
     store_release(&cpprof__libc_handler, ours.handler);
     ours.handler = cpprof__on_signal;

@@ -35,8 +35,9 @@
 #define REMEMBERED_BITS 8
 
 static __thread volatile uint64_t mark = MARK;
-static intptr_t mark_at; /* from the thread pointer; 0: not learnt */
-static bool is_quick;    /* an instruction reads it */
+/* From the thread pointer; 0: not learnt. */
+static intptr_t mark_at CPPROF__AT_START;
+static bool is_quick CPPROF__AT_START; /* an instruction reads it */
 static uintptr_t libcs[1 << REMEMBERED_BITS] CPPROF__LARGE;
 
 void

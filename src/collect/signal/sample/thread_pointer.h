@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Before the handler is installed, on a thread of libc's; with AT_HWCAP2 of the
+/* Before a handler or a hook asks, on a thread of libc's; with AT_HWCAP2 of the
  * auxiliary vector. */
 void
 cpprof__thread_pointer_learn(unsigned long hwcap2);
