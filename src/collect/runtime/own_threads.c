@@ -45,6 +45,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -436,8 +437,18 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     return failed;
 }
 
+/* The folder has two links and one for each thread. */
+static bool
+is_only_thread(void)
+{
+    struct stat tasks;
+
+    return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink == 3;
+}
+
 /* While a thread of the program is in execve() the kernel makes no other one
- * (EAGAIN; copy_fs() of its fork.c). That call fails, or ends this thread. */
+ * (EAGAIN; copy_fs() of its fork.c). That call fails, or ends this thread. A
+ * process of one thread has reached a limit, and does not wait. */
 static int
 start(struct cpprof__own_thread *t)
 {
@@ -450,7 +461,8 @@ start(struct cpprof__own_thread *t)
     t->is_joined = false;
     failed = create(&t->thread, &attr, run, t);
     for (pause.tv_nsec = TRY_NS;
-         failed == EAGAIN && pause.tv_nsec < TRY_NS << TRIES;
+         failed == EAGAIN && pause.tv_nsec < TRY_NS << TRIES &&
+         !is_only_thread();
          pause.tv_nsec *= 2) {
         syscall(SYS_nanosleep, &pause, NULL);
         failed = create(&t->thread, &attr, run, t);
