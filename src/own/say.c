@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,12 +53,23 @@ file_of(int fd)
                          more.stx_btime.tv_nsec};
 }
 
+/* The terminal that the process is in. Any other is a device, or the end of one
+ * that the program reads and writes for another: what is said there is typed.
+ */
+static bool
+is_own_terminal(int fd)
+{
+    pid_t session = getsid(0);
+
+    return session > 0 && tcgetsid(fd) == session;
+}
+
 void
 cpprof__say_begin(bool is_late)
 {
     int sys = errno;
 
-    if (!is_late || isatty(STDERR_FILENO))
+    if (!is_late || is_own_terminal(STDERR_FILENO))
         standard_error = file_of(STDERR_FILENO);
     errno = sys;
 }

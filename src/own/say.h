@@ -17,8 +17,8 @@
 #include <sys/types.h>
 
 /* What 2 is now is the standard error. In a process that has run for a while
- * nobody knows what it is, so is_late takes a terminal only. Once, before any
- * other call. */
+ * nobody knows what it is, so is_late takes the process's own terminal only.
+ * Once, before any other call. */
 void
 cpprof__say_begin(bool is_late);
 

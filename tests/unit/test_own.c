@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of our own, sorting and folders: what is used in the place of malloc,
- * qsort and opendir. */
+ * qsort and opendir. And what is said, where the library came late. */
 #include "own/folder.h"
 #include "own/memory.h"
+#include "own/say.h"
 #include "own/sort.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -364,6 +367,61 @@ folder_names_all_that_is_in_it(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
+/* Begin late in a new session, of which fd may become the terminal, with fd as
+ * descriptor 2, and say it. */
+static void
+say_late_to(int fd, bool enters)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        setsid();
+        dup2(fd, STDERR_FILENO);
+        if (enters && ioctl(fd, TIOCSCTTY, 0))
+            _exit(1);
+        cpprof__say_begin(true);
+        cpprof__say("said\n", 5);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static bool
+can_be_read(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+    return poll(&poll_fd, 1, 100) == 1;
+}
+
+/* A file may be the program's, and what is written to the other end of a
+ * terminal is typed into it. */
+static void
+latecomer_speaks_to_the_terminal_of_its_session_only(void **state)
+{
+    int far = posix_openpt(O_RDWR | O_NOCTTY), near, pipes[2];
+
+    (void)state;
+    assert_true(far >= 0 && !grantpt(far) && !unlockpt(far));
+    near = open(ptsname(far), O_RDWR | O_NOCTTY);
+    assert_true(near >= 0 && !pipe(pipes));
+    say_late_to(pipes[1], false);
+    assert_false(can_be_read(pipes[0]));
+    say_late_to(far, false);
+    assert_false(can_be_read(near));
+    assert_false(can_be_read(far)); /* no echo */
+    say_late_to(near, false);
+    assert_false(can_be_read(far));
+    say_late_to(near, true);
+    assert_true(can_be_read(far));
+    close(near);
+    close(far);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 int
 main(void)
 {
@@ -380,6 +438,7 @@ main(void)
 #endif
         cmocka_unit_test(items_of_any_number_are_sorted),
         cmocka_unit_test(folder_names_all_that_is_in_it),
+        cmocka_unit_test(latecomer_speaks_to_the_terminal_of_its_session_only),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
