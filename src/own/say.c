@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -34,6 +35,9 @@ static struct file {
     int64_t born;
     uint32_t born_ns;
 } standard_error CPPROF__AT_START;
+
+/* Tunable: who reads a pipe or a terminal that is full has so long. */
+#define ROOM_NS 100000000L
 
 static struct file
 file_of(int fd)
@@ -96,13 +100,34 @@ copy_high(void)
     return (int)syscall(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, high);
 }
 
+/* The wait goes on where a handler interrupted it: the kernel keeps `left`. */
+static bool
+has_room(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    struct timespec left = {0, ROOM_NS};
+    long n;
+
+    do
+        n = syscall(SYS_ppoll, &poll_fd, 1, &left, NULL, _NSIG / 8);
+    while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+void
+cpprof__say_to(int fd, const char *line, size_t n)
+{
+    if (has_room(fd))
+        (void)cpprof__write_quietly(fd, line, n); /* nobody to tell */
+}
+
 void
 cpprof__say(const char *line, size_t n)
 {
     int sys = errno, copy = copy_high();
 
     if (copy >= 0 && cpprof__say_knows(copy)) {
-        (void)cpprof__write_quietly(copy, line, n); /* nobody to tell */
+        cpprof__say_to(copy, line, n);
         /* That may have taken long, and the program closes what it likes. */
         if (cpprof__say_knows(copy))
             syscall(SYS_close, copy);

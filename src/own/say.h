@@ -35,6 +35,11 @@ cpprof__say_knows(int fd);
 void
 cpprof__say(const char *line, size_t n);
 
+/* Write to a descriptor, or nothing: where nobody reads what stands in a pipe
+ * or on a terminal, the program would wait with us. */
+void
+cpprof__say_to(int fd, const char *line, size_t n);
+
 /*
  * write(2) without SIGPIPE and SIGXFSZ: a closed pipe, or RLIMIT_FSIZE, must
  * not end the program. What was pending before stays pending. It is no point of

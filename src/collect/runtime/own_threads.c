@@ -720,7 +720,7 @@ cpprof__own_thread_say(const char *line, size_t n)
     if (fd < 0)
         have_keeper_say(line, n);
     else if (cpprof__say_knows(fd))
-        (void)cpprof__write_quietly(fd, line, n);
+        cpprof__say_to(fd, line, n);
     close(fd);
     close(process);
 }
