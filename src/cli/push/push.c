@@ -201,8 +201,10 @@ send_parts(struct pusher *u, const struct pprof_profile *p)
     u->profile = (struct cpprof__push_profile){
         .kind = cpprof__series_of(p, u->path, u->series),
         .series = *u->series ? u->series : NULL,
-        .from_ns = info.time_ns,
-        .until_ns = info.time_ns + info.duration_ns};
+        .from_ns = info.time_ns};
+    if (__builtin_add_overflow(info.time_ns, info.duration_ns,
+                               &u->profile.until_ns))
+        u->profile.until_ns = info.time_ns;
     u->failed = false;
     if (cpprof__split(p, is_otlp ? CPPROF__SPLIT_OTLP : CPPROF__SPLIT_PYROSCOPE,
                       is_otlp ? send_otlp : send_plain, u, &error) == CPPROF_OK)

@@ -158,8 +158,11 @@ cpprof__series_mend(struct pprof_profile *p, const char *path, int64_t now_ns,
     char name[CPPROF__SERIES_BYTES];
 
     pprof_get_info(p, &info);
+    if (info.duration_ns < 0 || info.duration_ns > now_ns)
+        info.duration_ns = 0;
     if (info.time_ns < FIRST_DATE_S * NS_PER_S)
-        pprof_set_time(p, now_ns - info.duration_ns, info.duration_ns);
+        info.time_ns = now_ns - info.duration_ns;
+    pprof_set_time(p, info.time_ns, info.duration_ns);
     status = mend_types(p, path, error);
     if (status == CPPROF_OK)
         status = mend_period(p, &info, error);
