@@ -7,6 +7,7 @@ import ctypes
 import glob
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -21,7 +22,17 @@ sys.path.insert(0, HERE)
 import run as matrix  # pylint: disable=wrong-import-position
 
 LIMIT = 900  # seconds for one start of a program
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+PROGRAMS = {}  # name: (its function, what it needs)
 PR_SET_CHILD_SUBREAPER = 36
+
+
+def program(name, *needs):
+    """Enter a function of Cell into PROGRAMS."""
+    def enter(function):
+        PROGRAMS[name] = function, needs
+        return function
+    return enter
 
 
 # ---- all processes of a program ---------------------------------------------
@@ -72,6 +83,7 @@ class Tree:
             env=cell.environment(), stdin=stdin or subprocess.DEVNULL,
             stdout=self.out, stderr=self.err, start_new_session=True)
         os.close(sink)
+        cell.running.append(self)
 
     def text(self, file):
         file.seek(0)
@@ -80,6 +92,7 @@ class Tree:
     def end(self):
         """(status, what it printed, what it said); what is ours of the last is
         put aside."""
+        self.cell.running.remove(self)
         with open(self.source, "rb") as source:
             status, cpu = json.loads(source.read())
         self.process.wait()
@@ -102,7 +115,7 @@ class Cell:
         self.tools = os.path.join(scratch, "tools")
         self.folder = os.path.join(scratch, "cell")
         self.profiles = os.path.join(scratch, "profiles")
-        self.cpu, self.work, self.said = 0, 1, []
+        self.cpu, self.work, self.said, self.running = 0, 1, [], []
         for folder in self.folder, self.profiles:
             shutil.rmtree(folder, ignore_errors=True)
             os.mkdir(folder)
@@ -112,7 +125,7 @@ class Cell:
         """Those of CPPROF, or the kinds to record, at the default rates."""
         if not self.mode or not matrix.MODES[self.mode][1]:
             return ""
-        words = matrix.MODES[self.mode][1]
+        words = matrix.MODES[self.mode][1].replace("FOLDER/", "")
         words = re.sub(r"\b(cpu|heap|block|mutex|wall)=\w+", r"\1", words)
         return re.sub(r"(?<=out=|nix:|ush=)", self.profiles + "/", words)
 
@@ -154,6 +167,14 @@ class Cell:
         """All that can be seen of it."""
         return "status %s\n%s%s" % self.start(words, stdin).end()
 
+    def give_up(self):
+        """Ends what still runs, and tells what it said."""
+        text = ""
+        for started in list(self.running):
+            started.process.send_signal(signal.SIGALRM)
+            text += "status %s\n%s%s\n" % started.end()
+        return text
+
     def alone(self, words, **more):
         """A client, or who prepares something: never in a mode."""
         done = subprocess.run(
@@ -172,9 +193,19 @@ class Plain:
 # ---- what programs are asked ------------------------------------------------
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """None of those that the kernel gives to clients: dig shares its ports
+    with whoever wants them, so one time in 28 000 it had the server's, and
+    asked itself."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range",
+              encoding="ascii") as file:
+        first = max(int(file.read().split()[0]), 12000)
+    while True:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", random.randrange(first - 10000, first)))
+                return s.getsockname()[1]
+            except OSError:
+                pass  # it is taken
 
 
 def until(ready, seconds=60):

@@ -3,9 +3,9 @@
 
     programs.py BUILD [PROGRAM | MODE]...      ./dev programs
 
-A program is one function below: it starts what it is about, has it checked by
-a checker that is not ours, and returns as text what has to be the same. It runs
-alone and in each mode, in turns, ROUNDS= (3) times; the modes are those of run.py, at
+A program is one function, below or in servers.py: it starts what it is about,
+has it checked by a checker that is not ours, and returns as text what has to be
+the same. It runs alone and in each mode, in turns, ROUNDS= (3) times; the modes are those of run.py, at
 the rates that are there when none is given. A line for each cell says whether
 all was the same, and the medians of two ratios to the plain run of that round:
 CPU time, user and system, of all processes that were started in that mode, and
@@ -16,268 +16,24 @@ SECONDS= (10) is how long nginx is under load. Half of the programs want root.
 """
 import functools
 import glob
-import http.client
 import os
 import re
 import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import run as matrix  # pylint: disable=wrong-import-position
+import servers  # pylint: disable=wrong-import-position,unused-import
 from cell import (  # pylint: disable=wrong-import-position
-    Cell, blank, connects, free_port, lines_of, until)
+    NOBODY, PROGRAMS, Cell, lines_of, program)
 
-SECONDS = float(os.environ.get("SECONDS", "10"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 PYTHON = "/usr/bin/python3"
-
-PROGRAMS = {}
-
-
-def program(name, *needs):
-    def enter(function):
-        PROGRAMS[name] = function, needs
-        return function
-    return enter
-
-
-# ---- nginx -------------------------------------------------------------------
-
-NGINX = """
-user nobody nogroup;
-pid nginx.pid;
-error_log errors warn;
-worker_processes 2;
-events { worker_connections 256; }
-http {
-    access_log off;
-    client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f;
-    uwsgi_temp_path u; scgi_temp_path s;
-    server { listen 127.0.0.1:%d; root files; }
-}
-"""
-
-
-class Scraper(threading.Thread):
-    """Asks the process for its profiles each second, if it serves them."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.path, self.n, self.failed = path, 0, []
-        self.end = threading.Event()
-
-    def ask(self, name):
-        client = http.client.HTTPConnection("x", timeout=60)
-        client.sock = socket.socket(socket.AF_UNIX)
-        client.sock.settimeout(60)
-        client.sock.connect(self.path)
-        client.request("GET", "/debug/pprof/" + name)
-        answer = client.getresponse()
-        body = answer.read()
-        client.close()
-        if answer.status != 200 or not body:
-            raise OSError("%s: %s" % (name, answer.status))
-
-    def run(self):
-        names = ["heap", "profile?seconds=1", "goroutine?debug=2", "mutex",
-                 "wall?seconds=1", "block"]
-        while os.path.exists(self.path) and not self.end.wait(1):
-            try:
-                self.ask(names[self.n % len(names)])
-                self.n += 1
-            except (OSError, http.client.HTTPException) as error:
-                self.failed.append(repr(error))
-
-
-def owners(pid):
-    """Whose the children of that process are."""
-    found = set()
-    for path in glob.glob("/proc/%d/task/*/children" % pid):
-        with open(path, encoding="ascii") as file:
-            for child in file.read().split():
-                try:
-                    with open("/proc/%s/status" % child,
-                              encoding="ascii") as status:
-                        found |= set(re.findall(r"^[UG]id:.*", status.read(),
-                                                re.M))
-                except OSError:
-                    pass  # it has just ended
-    return sorted(found)
-
-
-def serve(cell, seconds, reloads):
-    """(what is to be the same)"""
-    port = free_port()
-    os.mkdir(cell.path("files"))
-    cell.write("files/index.html", "hello\n" * 200)
-    cell.write("conf", NGINX % port)
-    words = ["nginx", "-e", "errors", "-p", cell.folder, "-c",
-             cell.path("conf"), "-g", "daemon off;"]
-    server = cell.start(words)
-    text = "serves: %s\n" % until(lambda: connects(port))
-    until(lambda: os.path.exists(cell.path("nginx.pid")) and
-          cell.read("nginx.pid").strip())
-    master = int(cell.read("nginx.pid"))
-    scraper = Scraper("%s/%d.sock" % (cell.profiles, master))
-    scraper.start()
-    load = subprocess.Popen(
-        ["wrk", "-t1", "-c16", "-d%ds" % seconds, "-H", "Connection: close",
-         "http://127.0.0.1:%d/" % port], stdout=subprocess.PIPE, text=True)
-    if reloads:
-        until(lambda: set(re.findall(r"\d+", str(owners(master)))) ==
-              {"65534"}, 5)
-        text += "workers: %s\n" % owners(master)
-        end = time.monotonic() + seconds - 1
-        asked = set()
-        while time.monotonic() < end:
-            asked.add(cell.alone(["nginx", "-e", "errors", "-p", cell.folder,
-                                  "-c", cell.path("conf"), "-s", "reload"]))
-            time.sleep(1)
-        text += "reloads: %s\n" % asked
-    said = load.communicate()[0]
-    cell.work = int(re.search(r"(\d+) requests in", said).group(1))
-    text += lines_of("^.*(?:errors|Non-2xx).*$", said)
-    scraper.end.set()
-    scraper.join()
-    os.kill(master, signal.SIGQUIT)
-    text += "%s %s %s\n" % server.end()
-    text += "failed scrapes: %s\n" % scraper.failed
-    cell.said.append("%d scrapes" % scraper.n)
-    return text + "errors: " + lines_of(r"\[(?!notice).*", blank(
-        r"\d+#\d+", cell.read("errors")))
-
-
-@program("nginx", "root", "nginx", "wrk")
-def nginx(cell):
-    """CPU time is that of a request."""
-    return serve(cell, SECONDS / 2, False)
-
-
-@program("nginx, a reload each second, scraped", "root", "nginx", "wrk")
-def nginx_reloads(cell):
-    return serve(cell, SECONDS, True)
-
-
-# ---- databases ---------------------------------------------------------------
-
-def postgres_tool(name):
-    return sorted(glob.glob("/usr/lib/postgresql/*/bin/" + name))[-1]
-
-
-@functools.lru_cache
-def postgres_data(scratch):
-    """An empty cluster and its tables, made once."""
-    data = os.path.join(scratch, "postgres")
-    subprocess.run(["install", "-d", "-o", "65534", "-g", "65534", data],
-                   check=True)
-    subprocess.run(NOBODY + [postgres_tool("initdb"), "-D", data + "/data",
-                             "--no-sync", "-A", "trust", "-U", "nobody"],
-                   check=True, stdout=subprocess.DEVNULL)
-    return data
-
-
-def transactions(cell, words):
-    data = cell.path("postgres")
-    subprocess.run(["cp", "-a", postgres_data(cell.scratch), data], check=True)
-    server = cell.start(NOBODY + [
-        postgres_tool("postgres"), "-D", data + "/data", "-k", data, "-c",
-        "listen_addresses=", "-c", "fsync=off", "-c",
-        "log_line_prefix="])
-    there = ["-h", data, "-U", "nobody"]
-    until(lambda: "status 0" in cell.alone(
-        [postgres_tool("pg_isready")] + there))
-    text = cell.alone([postgres_tool("pgbench"), "-i", "-q"] + there + ["postgres"])[:8]
-    said = cell.alone([postgres_tool("pgbench"), "-n"] + words + there + ["postgres"])
-    text += lines_of("^.*(?:processed|failed|aborted|rror).*$", said)
-    text += cell.alone([postgres_tool("psql"), "-At"] + there + ["postgres", "-c", """
-        select count(*) from pgbench_history;
-        select (select sum(abalance) from pgbench_accounts) =
-               (select sum(delta) from pgbench_history),
-               (select sum(tbalance) from pgbench_tellers) =
-               (select sum(bbalance) from pgbench_branches);"""])
-    text += cell.alone([postgres_tool("pg_amcheck"), "--install-missing", "-d", "postgres"]
-                       + there)[:200]
-    text += cell.alone(NOBODY + [postgres_tool("pg_ctl"), "stop", "-m", "fast",
-                                 "-D", data + "/data"])[:8]
-    status, out, err = server.end()
-    return text + "%s %s %s" % (status, out, lines_of(
-        "^(?!.*(?:checkpoint|database system is|starting Post|shut|LOG:.*exit"
-        "|does not exist)).*$", err))
-
-
-@program("postgres, pgbench -C", "root", "psql")
-def postgres_connections(cell):
-    return transactions(cell, ["-C", "-c", "4", "-t", "250"])
-
-
-@program("postgres, pgbench", "root", "psql")
-def postgres(cell):
-    return transactions(cell, ["-c", "4", "-t", "1500"])
-
-
-@program("redis", "redis-benchmark", "redis-check-rdb")
-def redis(cell):
-    """redis-server and the checker are one program, which looks at its name."""
-    os.symlink(shutil.which("redis-check-rdb"), cell.path("redis-server"))
-    server = cell.start([
-        cell.path("redis-server"), "--port", "0", "--unixsocket",
-        cell.path("s"), "--save", "", "--appendonly", "yes", "--appendfsync",
-        "no", "--logfile", cell.path("log")])
-    ask = ["redis-cli", "-s", cell.path("s")]
-    until(lambda: "PONG" in cell.alone(ask + ["ping"]))
-    text = lines_of(r"^[A-Z_]+.*: (?=[\d.]+ requests per)|.*rror.*", cell.alone(
-        ["redis-benchmark", "-s", cell.path("s"), "-q", "-n", "60000", "-c",
-         "20", "-P", "4", "-t", "set,get,incr,lpush,lrange_100,hset,zadd"]))
-    text += cell.alone(ask + ["eval", "local s = 0 for i = 1, 3000000 do "
-                              "s = (s + i * i) % 65537 end return s", "0"])
-    text += cell.alone(ask + ["bgsave"])
-    until(lambda: "rdb_bgsave_in_progress:0" in cell.alone(
-        ask + ["info", "persistence"]))
-    text += cell.alone(ask + ["bgrewriteaof"])
-    until(lambda: "aof_rewrite_in_progress:0" in cell.alone(
-        ask + ["info", "persistence"]))
-    text += lines_of(r"^.*status:.*$", cell.alone(ask + ["info",
-                                                         "persistence"]))
-    # In an order of its own each time.
-    text += "\n".join(sorted(re.findall(
-        r"cmdstat_(?!info|ping)\w+:calls=\d+", cell.alone(
-            ask + ["info", "commandstats"])))) + "\n"
-    text += lines_of(r"^total_error_replies.*", cell.alone(
-        ask + ["info", "stats"]))
-    text += cell.alone(ask + ["shutdown"])
-    text += cell.alone(["redis-check-rdb", "dump.rdb"])[:8]
-    text += "%s %s %s" % server.end()
-    text += lines_of("^.*(?:# .*(?:rror|rash|ail)).*$", cell.read("log"))
-    return blank(r"\d+:[A-Z] \d+ \w+ \d+ [\d:.]+", text)
-
-
-@program("sqlite3", "sqlite3")
-def sqlite3(cell):
-    script = """
-        PRAGMA journal_mode = wal;
-        CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c REAL);
-        WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n
-            WHERE x < 400000)
-        INSERT INTO t SELECT x, hex(x * 7919 % 100003), x / 3.0 FROM n;
-        CREATE INDEX i ON t(b);
-        SELECT count(DISTINCT b), sum(c), max(b) FROM t;
-        UPDATE t SET b = b || 'x' WHERE a % 3 = 0;
-        DELETE FROM t WHERE a % 5 = 0;
-        SELECT b, count(*) FROM t GROUP BY b ORDER BY 2 DESC, 1 LIMIT 20;
-        PRAGMA integrity_check;
-        VACUUM;
-        .sha3sum"""
-    return cell.run(["sqlite3", "file.db", script.split(".sha3sum")[0]]) + \
-        cell.run(["sqlite3", "file.db", ".sha3sum"])
 
 
 # ---- many processes ----------------------------------------------------------
@@ -482,42 +238,45 @@ def go_profile(cell):
     return cell.run([go_program(cell.scratch), "profile"])
 
 
-@program("sshd", "root", "sshd", "ssh", "ssh-keygen")
-def sshd(cell):
-    """Keys, a session each, and the child that seccomp holds."""
-    port = free_port()
-    os.makedirs("/run/sshd", exist_ok=True)
-    os.chmod(cell.folder, 0o755)
-    for name in "host", "user":
-        cell.alone(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
-                    cell.path(name)])
-    shutil.copy(cell.path("user.pub"), cell.path("keys"))
-    cell.write("conf", """
-        Port %d
-        ListenAddress 127.0.0.1
-        HostKey %s
-        AuthorizedKeysFile %s
-        PidFile %s
-        StrictModes no
-        UsePAM no
-        MaxStartups 100
-        LogLevel INFO
-        PermitRootLogin yes
-        Subsystem sftp internal-sftp
-        """ % (port, cell.path("host"), cell.path("keys"), cell.path("pid")))
-    text = cell.run(["sshd", "-T", "-f", cell.path("conf")])
-    server = cell.start(["/usr/sbin/sshd", "-D", "-e", "-f",
-                         cell.path("conf")])
-    until(lambda: connects(port))
-    ask = ["ssh", "-q", "-p", str(port), "-i", cell.path("user"), "-F", "none",
-           "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
-           "root@127.0.0.1"]
-    text = blank(r"^port.*|listenaddress.*", text)
-    for k in range(12):
-        text += cell.alone(ask + ["echo %d; id; seq 20000 | sha256sum; env |"
-                                  " cut -d= -f1 | sort; exit %d" % (k, k)])
-    os.kill(int(cell.read("pid")), signal.SIGTERM)
-    return text + blank(r"port \d+|SHA256:\S+", "%s %s %s" % server.end())
+@program("sqlite3", "sqlite3")
+def sqlite3(cell):
+    script = """
+        PRAGMA journal_mode = wal;
+        CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c REAL);
+        WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n
+            WHERE x < 400000)
+        INSERT INTO t SELECT x, hex(x * 7919 % 100003), x / 3.0 FROM n;
+        CREATE INDEX i ON t(b);
+        SELECT count(DISTINCT b), sum(c), max(b) FROM t;
+        UPDATE t SET b = b || 'x' WHERE a % 3 = 0;
+        DELETE FROM t WHERE a % 5 = 0;
+        SELECT b, count(*) FROM t GROUP BY b ORDER BY 2 DESC, 1 LIMIT 20;
+        PRAGMA integrity_check;
+        VACUUM;
+        .sha3sum"""
+    return cell.run(["sqlite3", "file.db", script.split(".sha3sum")[0]]) + \
+        cell.run(["sqlite3", "file.db", ".sha3sum"])
+
+
+PAGE = """<!doctype html><body>waits<script>
+let s = 0; const m = new Map(), words = [];
+for (let i = 0; i < 2000000; i++) { s = (s * 31 + i) % 65521;
+  m.set(i % 997, s); if (i % 20 == 0) words.push("w" + s); }
+words.sort(); const n = words.join(" ").match(/w1\\d+/g).length;
+document.body.textContent = "sum " + [s, m.size, n, words[500]];
+</script>"""
+
+
+@program("chromium", "root", "chromium-headless-shell")
+def chromium(cell):
+    """An allocator of its own, a zygote, a sandbox where the kernel has one."""
+    page = cell.write("page.html", PAGE)
+    os.mkdir(cell.path("home"))
+    os.chmod(cell.path("home"), 0o777)
+    return re.sub(r"(?m)^\[[\d:/.]+.*\n?", "", cell.run(NOBODY + [
+        "env", "HOME=" + cell.path("home"), "chromium-headless-shell",
+        "--disable-gpu", "--user-data-dir=" + cell.path("home"),
+        "--dump-dom", "file://" + page]))
 
 
 # ---- the table ---------------------------------------------------------------
@@ -532,7 +291,7 @@ def measure(function, scratch, mode):
     try:
         text = function(cell)
     except Exception as error:  # pylint: disable=broad-except
-        text = FAILED + repr(error)
+        text = FAILED + repr(error) + "\n" + cell.give_up()
     took = time.monotonic() - began
     return text, cell.cpu / cell.work, took / cell.work, cell.said
 
@@ -582,8 +341,9 @@ def print_table(results, names, modes):
 def main():
     build = os.path.abspath(sys.argv[1])
     asked = sys.argv[2:]
-    modes = [mode for mode in matrix.MODES if matrix.MODES[mode][0] != "link"
-             and (mode in asked or not set(matrix.MODES) & set(asked))]
+    modes = [mode for mode, (how, *_) in matrix.MODES.items()
+             if how in ("preload", "record") and
+             (mode in asked or not set(matrix.MODES) & set(asked))]
     parts = [word for word in asked if word not in matrix.MODES]
     names = [name for name in PROGRAMS
              if parts in ([], ["alone"]) or any(part in name for part in parts)]
