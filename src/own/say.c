@@ -39,6 +39,9 @@ static struct file {
 /* Tunable: who reads a pipe or a terminal that is full has so long. */
 #define ROOM_NS 100000000L
 
+/* Tunable. A line that as many signals come in between of is lost. */
+#define INTERRUPTIONS 100u
+
 static struct file
 file_of(int fd)
 {
@@ -106,11 +109,14 @@ has_room(int fd)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
     struct timespec left = {0, ROOM_NS};
-    long n;
+    unsigned i;
+    long n = -1;
 
-    do
+    for (i = 0; n < 0 && i < INTERRUPTIONS; i++) {
         n = syscall(SYS_ppoll, &poll_fd, 1, &left, NULL, _NSIG / 8);
-    while (n < 0 && errno == EINTR);
+        if (n < 0 && errno != EINTR)
+            return false;
+    }
     return n > 0;
 }
 
