@@ -126,8 +126,13 @@ what_is_left_is_freed_and_counted(void **state)
 static void
 a_message_survives_every_failing_allocation(void **state)
 {
-    const struct cpprof__push_profile profile = {CPPROF_PUSH_BLOCK, "abc", 3, 1,
-                                                 2};
+    const struct cpprof__push_profile profile = {
+        .kind = CPPROF_PUSH_BLOCK,
+        .data = "abc",
+        .n = 3,
+        .from_ns = 1,
+        .until_ns = 2,
+    };
     struct cpprof__push_plan plan = {
         .url = "http://a", .name = "n", .labels = "a=b,c=d"};
     /* ORDER: enum cpprof_push_protocol; the path of the last ones is the
