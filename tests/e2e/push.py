@@ -205,6 +205,19 @@ def check_names():
                           capture_output=True, check=False).stdout.decode()
     TAP.has("names: a period without a type has that of the samples", told,
             "PeriodType: n count\n")
+    with open(path, "wb") as file:
+        file.write(b"".join(
+            [chunk(1, b"\x08" + varint(i) + b"\x10\x04") for i in (1, 2, 3)]
+            + [chunk(2, chunk(2, b"\x01\x02\x03"))]
+            + [chunk(6, s) for s in (b"", b"a-b", b"a_b", b"a.b", b"count")]))
+    with Server() as server:
+        done = run(path, "-to=" + server.url)
+        told = subprocess.run(
+            [CPPROF, "convert", "-to=text", "-"], input=pushed(server)[0].raw,
+            capture_output=True, check=False).stdout.decode()
+    TAP.ok("names: types that differ in what is refused stay apart",
+           "a_b_2/count a_b/count a_b_3/count" in told and
+           "a-b/count is sent as a_b_2/count" in done.stderr, told, done.stderr)
 
 
 def json_series(body):

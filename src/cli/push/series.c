@@ -108,6 +108,31 @@ mend_both(const struct pprof_profile *p, const struct pprof_value_type *type,
     return mend(p, type->unit, names->unit) || is_other;
 }
 
+/* Does another sample type have this name? */
+static bool
+is_taken(const struct pprof_profile *p, size_t number, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < pprof_sample_type_count(p); i++)
+        if (i != number &&
+            !strcmp(pprof_text(p, pprof_sample_types(p)[i].type, NULL), name))
+            return true;
+    return false;
+}
+
+/* Two that differ in what was mended alone are two series still. */
+static void
+tell_apart(const struct pprof_profile *p, size_t number,
+           char name[CPPROF__SERIES_BYTES])
+{
+    size_t n = strnlen(name, CPPROF__SERIES_BYTES - 12);
+    unsigned i;
+
+    for (i = 2; is_taken(p, number, name); i++)
+        snprintf(name + n, CPPROF__SERIES_BYTES - n, "_%u", i);
+}
+
 /* Rename sample types and units, and say so. */
 static enum cpprof_status
 mend_types(struct pprof_profile *p, const char *path,
@@ -122,6 +147,7 @@ mend_types(struct pprof_profile *p, const char *path,
 
         if (!mend_both(p, type, &names))
             continue;
+        tell_apart(p, i, names.type);
         cpprof__cli_warn("%s: the sample type %s/%s is sent as %s/%s", path,
                          pprof_text(p, type->type, NULL),
                          pprof_text(p, type->unit, NULL), names.type,
