@@ -50,8 +50,10 @@ TAKE_OVER(mmap, void *,
 CPPROF__HOOK static void *
 mmap_on(void *want, size_t n, int prot, int flags, int fd, off_t offset)
 {
-    void *at = cpprof__real(mmap)(want, n, prot, flags, fd, offset);
+    void *at;
 
+    NEEDS_STORAGE(mmap, (want, n, prot, flags, fd, offset));
+    at = cpprof__real(mmap)(want, n, prot, flags, fd, offset);
     if (at == MAP_FAILED)
         return at;
     n = in_pages(n);
@@ -85,6 +87,7 @@ munmap_on(void *at, size_t n)
     sigset_t old;
     int result;
 
+    NEEDS_STORAGE(munmap, (at, n));
     if (!load_relaxed(&cpprof__maps_n))
         return cpprof__real(munmap)(at, n);
     cpprof__maps_lock(&old);
@@ -146,6 +149,7 @@ mremap_on(void *at, size_t n, size_t n_now, int flags, ...)
     va_start(list, flags);
     to = va_arg(list, void *);
     va_end(list);
+    NEEDS_STORAGE(mremap, (at, n, n_now, flags, to));
     if (!load_relaxed(&cpprof__maps_n))
         return cpprof__real(mremap)(at, n, n_now, flags, to);
     return mremap_followed(at, n, n_now, flags, to);

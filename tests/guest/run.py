@@ -61,7 +61,7 @@ MODES = {
     "off": ("preload", None, 25),
     "cpu timer": ("preload", "cpu=1000," + OUT, 100),
     "cpu perf": ("preload", "cpu=400,engine=perf," + OUT, 25),
-    "heap": ("preload", "heap=64k," + OUT, 25),
+    "heap": ("preload", "heap=64k,mmap=on," + OUT, 25),
     "locks": ("preload", "block=1,mutex=1," + OUT, 25),
     "wall": ("preload", "wall=400," + OUT, 25),
     "http": ("preload", "http=unix:%p.sock,deadlock=abort", 25),
