@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -38,6 +39,9 @@ static struct file {
 
 /* Tunable: who reads a pipe or a terminal that is full has so long. */
 #define ROOM_NS 100000000L
+
+/* Who waits for room in a pipe has room for so much. */
+#define PIECE ((size_t)PIPE_BUF)
 
 /* Tunable. A line that as many signals come in between of is lost. */
 #define INTERRUPTIONS 100u
@@ -120,11 +124,19 @@ has_room(int fd)
     return n > 0;
 }
 
+/* What has room has it for one piece. */
 void
 cpprof__say_to(int fd, const char *line, size_t n)
 {
-    if (has_room(fd))
-        (void)cpprof__write_quietly(fd, line, n); /* nobody to tell */
+    ssize_t written;
+
+    while (n && has_room(fd)) {
+        written = cpprof__write_quietly(fd, line, n < PIECE ? n : PIECE);
+        if (written <= 0)
+            return; /* nobody to tell */
+        line += written;
+        n -= (size_t)written;
+    }
 }
 
 void
@@ -143,11 +155,33 @@ cpprof__say(const char *line, size_t n)
     errno = sys;
 }
 
+/* Take a blocked signal of this thread away. A filter of the program may refuse
+ * the first way; the second one ignores the signal for a moment, in all
+ * threads. False: it is there still. */
+static bool
+take_away(int signal)
+{
+    const struct timespec now = {0, 0};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    sigset_t set;
+    unsigned i;
+    long taken = -1;
+
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    for (i = 0; taken < 0 && i < INTERRUPTIONS; i++) {
+        taken = syscall(SYS_rt_sigtimedwait, &set, NULL, &now, _NSIG / 8);
+        if (taken < 0 && errno != EINTR)
+            break;
+    }
+    return taken == signal || (!sigaction(signal, &ignore, &before) &&
+                               !sigaction(signal, &before, NULL));
+}
+
 ssize_t
 cpprof__write_quietly(int fd, const void *data, size_t n)
 {
     sigset_t quiet, before, pending;
-    struct timespec now = {0, 0};
     ssize_t written;
     int sys, signal;
 
@@ -159,15 +193,10 @@ cpprof__write_quietly(int fd, const void *data, size_t n)
     written = syscall(SYS_write, fd, data, n);
     sys = errno;
     signal = written >= 0 ? 0 : sys == EPIPE ? SIGPIPE : SIGXFSZ;
+    /* A thread that cannot be rid of it keeps it blocked. */
     if (signal && (sys == EPIPE || sys == EFBIG) &&
-        !sigismember(&pending, signal)) {
-        sigemptyset(&quiet);
-        sigaddset(&quiet, signal);
-        while (syscall(SYS_rt_sigtimedwait, &quiet, NULL, &now, _NSIG / 8) <
-                   0 &&
-               errno == EINTR)
-            ;
-    }
+        !sigismember(&pending, signal) && !take_away(signal))
+        sigaddset(&before, signal);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = sys;
     return written;

@@ -8,17 +8,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -422,6 +429,102 @@ latecomer_speaks_to_the_terminal_of_its_session_only(void **state)
     close(pipes[1]);
 }
 
+static int
+status_of_child(void (*f)(int fd), int fd)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        alarm(20);
+        f(fd);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void
+say_three_pages(int fd)
+{
+    static const char text[3 * PIPE_BUF];
+
+    cpprof__say_to(fd, text, sizeof text);
+}
+
+/* A report is longer than what a pipe that is ready has room for. */
+static void
+long_text_ends_where_a_pipe_is_full(void **state)
+{
+    static const char bytes[PIPE_BUF];
+    int pipes[2], in_pipe;
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    fcntl(pipes[1], F_SETFL, O_NONBLOCK);
+    while (write(pipes[1], bytes, sizeof bytes) == sizeof bytes)
+        continue;
+    fcntl(pipes[1], F_SETFL, 0);
+    ioctl(pipes[0], FIONREAD, &in_pipe);
+    assert_int_equal(read(pipes[0], (char[PIPE_BUF]){0}, PIPE_BUF), PIPE_BUF);
+    assert_int_equal(status_of_child(say_three_pages, pipes[1]), 0);
+    ioctl(pipes[0], FIONREAD, &in_pipe);
+    assert_true(in_pipe >= PIPE_BUF);
+    while (in_pipe > 0)
+        in_pipe -= (int)read(pipes[0], (char[PIPE_BUF]){0}, PIPE_BUF);
+    assert_int_equal(status_of_child(say_three_pages, pipes[1]), 0);
+    ioctl(pipes[0], FIONREAD, &in_pipe);
+    assert_int_equal(in_pipe, 3 * PIPE_BUF);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+static int refused_as;
+
+/* The signal would end it, at the latest when it is unblocked again. */
+static void
+write_with_a_filter(int fd)
+{
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigtimedwait, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K,
+                 SECCOMP_RET_ERRNO | (unsigned short)refused_as),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof lines / sizeof *lines, lines};
+    sigset_t now;
+
+    signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        _exit(0); /* there are none here */
+    if (cpprof__write_quietly(fd, "said\n", 5) != -1 || errno != EPIPE)
+        _exit(1);
+    pthread_sigmask(SIG_BLOCK, NULL, &now);
+    if (sigismember(&now, SIGPIPE))
+        _exit(2);
+    if (signal(SIGPIPE, SIG_IGN) != SIG_DFL)
+        _exit(3);
+}
+
+static void
+closed_pipe_ends_nobody_whatever_a_filter_says(void **state)
+{
+    static const int ways[] = {0, EPERM, ENOSYS, EINTR, EAGAIN};
+    int pipes[2];
+    size_t i;
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    close(pipes[0]);
+    for (i = 0; i < sizeof ways / sizeof *ways; i++) {
+        refused_as = ways[i];
+        assert_int_equal(status_of_child(write_with_a_filter, pipes[1]), 0);
+    }
+    close(pipes[1]);
+}
+
 int
 main(void)
 {
@@ -439,6 +542,8 @@ main(void)
         cmocka_unit_test(items_of_any_number_are_sorted),
         cmocka_unit_test(folder_names_all_that_is_in_it),
         cmocka_unit_test(latecomer_speaks_to_the_terminal_of_its_session_only),
+        cmocka_unit_test(long_text_ends_where_a_pipe_is_full),
+        cmocka_unit_test(closed_pipe_ends_nobody_whatever_a_filter_says),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
