@@ -13,6 +13,7 @@
  * to the thread of ours that holds it, with all that is open there.
  */
 #include "arch/kernel.h"
+#include "arch/regs.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/own_list.h"
 #include "collect/runtime/own_threads.h"
@@ -25,6 +26,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,6 +38,19 @@ wake_up(void)
 {
     cpprof__http_wake_up();
     cpprof__push_wake_up();
+}
+
+/* A filter may refuse futex() for a program of one thread. Then threads of ours
+ * can neither be woken nor joined, and libc, which waits by it until each
+ * thread has changed, too, ends the process. */
+static bool
+cannot_wait(void)
+{
+    uint32_t word = 0;
+
+    return !cpprof__own_list_is_empty() &&
+           cpprof__syscall(SYS_futex, (long)&word, FUTEX_WAKE_PRIVATE, 1, 0, 0,
+                           0) < 0;
 }
 
 /* Handlers of the program wait: one that left by siglongjmp would leave the
@@ -51,7 +66,9 @@ cpprof__alone_begin(void)
         cpprof__environment_before_credentials();
     sigfillset(&all); /* without those of libc's, which setuid() sends */
     pthread_sigmask(SIG_SETMASK, &all, &alone.mask);
-    alone.are_paused = !cpprof__in_fork() && cpprof__own_threads_pause(wake_up);
+    alone.are_left = cannot_wait();
+    alone.are_paused = !alone.are_left && !cpprof__in_fork() &&
+                       cpprof__own_threads_pause(wake_up);
     return alone;
 }
 
@@ -79,8 +96,9 @@ cpprof__alone_again(struct cpprof__alone *alone)
     return alone->are_paused || !was_alone;
 }
 
-/* The name underneath, while no thread of ours is there. */
-#define ALONE(name, parameters, arguments)                                     \
+/* The name underneath, while no thread of ours is there; or `otherwise`, while
+ * they have to be left as they are. */
+#define ALONE_OR(name, parameters, arguments, otherwise)                       \
     TAKE_OVER(name, int, parameters, arguments)                                \
                                                                                \
     static int name##_on parameters                                            \
@@ -89,26 +107,35 @@ cpprof__alone_again(struct cpprof__alone *alone)
                                                                                \
         NEEDS_STORAGE(name, arguments);                                        \
         alone = cpprof__alone_begin();                                         \
-        return cpprof__alone_end(&alone, cpprof__real(name) arguments);        \
+        return cpprof__alone_end(&alone, alone.are_left ? (int)(otherwise)     \
+                                                        : cpprof__real(name)   \
+                                                              arguments);      \
     }
+
+/* The calling thread changes by itself, as the program's only one. */
+#define ALONE(name, parameters, arguments, number, ...)                        \
+    ALONE_OR(name, parameters, arguments, syscall(SYS_##number, __VA_ARGS__))
 
 /* No header of libc declares it. */
 int
 capset(cap_user_header_t head, cap_user_data_t data);
 
-ALONE(setuid, (uid_t uid), (uid))
-ALONE(seteuid, (uid_t uid), (uid))
-ALONE(setreuid, (uid_t real, uid_t effective), (real, effective))
+ALONE(setuid, (uid_t uid), (uid), setuid, uid)
+ALONE(seteuid, (uid_t uid), (uid), setresuid, -1, uid, -1)
+ALONE(setreuid, (uid_t real, uid_t effective), (real, effective), setreuid,
+      real, effective)
 ALONE(setresuid, (uid_t real, uid_t effective, uid_t saved),
-      (real, effective, saved))
-ALONE(setgid, (gid_t gid), (gid))
-ALONE(setegid, (gid_t gid), (gid))
-ALONE(setregid, (gid_t real, gid_t effective), (real, effective))
+      (real, effective, saved), setresuid, real, effective, saved)
+ALONE(setgid, (gid_t gid), (gid), setgid, gid)
+ALONE(setegid, (gid_t gid), (gid), setresgid, -1, gid, -1)
+ALONE(setregid, (gid_t real, gid_t effective), (real, effective), setregid,
+      real, effective)
 ALONE(setresgid, (gid_t real, gid_t effective, gid_t saved),
-      (real, effective, saved))
-ALONE(setgroups, (size_t n, const gid_t *gids), (n, gids))
-ALONE(capset, (cap_user_header_t head, cap_user_data_t data), (head, data))
-ALONE(setns, (int fd, int kind), (fd, kind))
+      (real, effective, saved), setresgid, real, effective, saved)
+ALONE(setgroups, (size_t n, const gid_t *gids), (n, gids), setgroups, n, gids)
+ALONE_OR(capset, (cap_user_header_t head, cap_user_data_t data), (head, data),
+         cpprof__real(capset)(head, data))
+ALONE_OR(setns, (int fd, int kind), (fd, kind), cpprof__real(setns)(fd, kind))
 
 TAKE_OVER(initgroups, int, (const char *user, gid_t gid), (user, gid))
 

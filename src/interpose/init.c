@@ -9,6 +9,7 @@
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/next.h"
+#include "collect/runtime/own_threads.h"
 #include "http/listen.h"
 #include "interpose/heap.h"
 #include "interpose/locks.h"
@@ -52,6 +53,7 @@ first_use(void)
 {
     store_release(&is_used, true);
     cpprof__thread_pointer_learn(getauxval(AT_HWCAP2));
+    cpprof__own_threads_learn();
     cpprof__fork_begin();
     at_quick_exit(cpprof__at_quick_exit);
     cpprof__switch_group(CPPROF__PROCESS, true);

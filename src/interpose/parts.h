@@ -62,6 +62,7 @@ cpprof__in_strict_seccomp(void);
  */
 struct cpprof__alone {
     bool are_paused; /* there were some */
+    bool are_left;   /* there are some still, and nobody can wait for them */
     sigset_t mask;   /* of the caller */
 };
 

@@ -84,6 +84,7 @@ static bool outlived_main CPPROF__AT_START;
 /* CPU time of cpprof__own_thread_run(). */
 static uint64_t own_tasks_ns CPPROF__AT_START;
 static int32_t pid CPPROF__AT_START; /* of the process that they are in */
+static bool had_rseq CPPROF__AT_START;
 
 /* The first word of a sigset_t: all signals that there are. What the program
  * blocked where it had us start a thread. */
@@ -405,6 +406,27 @@ run(void *arg)
 
 /* ---- starting --------------------------------------------------------- */
 
+/* No flags like these are there, so nothing is changed. */
+CPPROF__FIRST_STEP static bool
+has_rseq(void)
+{
+    return cpprof__syscall(SYS_rseq, 0, 0, ~0, 0, 0, 0) == -EINVAL;
+}
+
+CPPROF__FIRST_STEP void
+cpprof__own_threads_learn(void)
+{
+    had_rseq = has_rseq();
+}
+
+/* glibc, from 2.35 on, ends the process where a thread may not register what
+ * the main thread has: a filter of the program refuses it by now. */
+static bool
+would_end_process(void)
+{
+    return had_rseq && !has_rseq();
+}
+
 /* Not of threads that are started again: signals are blocked meanwhile. */
 static void
 note_program_mask(void)
@@ -426,6 +448,8 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     sigset_t all, saved;
     int failed;
 
+    if (would_end_process())
+        return EPERM;
     __builtin_memset(&all, 0xff, sizeof all); /* libc leaves out its own */
     pthread_sigmask(SIG_SETMASK, &all, &saved);
     store_relaxed(&pid, (int32_t)getpid());

@@ -58,6 +58,10 @@ struct cpprof__own_thread {
     struct cpprof__own_thread *next_paused;
 };
 
+/* At the first use. */
+void
+cpprof__own_threads_learn(void);
+
 /* 0 or an errno. Safety: MT. */
 int
 cpprof__own_thread_start(struct cpprof__own_thread *t);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* guest: 3. A program of one thread that lets the kernel refuse all calls but
+ * the few that it makes itself runs on unharmed, fails where it would fail,
+ * and ends as it means to: by exit() or by _exit(). */
+#include "host.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+enum { STATUS = 7 };
+
+#define ALLOW(name)                                                            \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                     \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static void
+confine(int sys)
+{
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(read),
+        ALLOW(write),
+        ALLOW(brk),
+        ALLOW(mmap),
+        ALLOW(munmap),
+        ALLOW(mremap),
+        ALLOW(madvise),
+        ALLOW(clock_gettime),
+        ALLOW(clock_nanosleep),
+        ALLOW(newfstatat),
+        ALLOW(rt_sigreturn),
+        ALLOW(exit),
+        ALLOW(exit_group),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)sys),
+    };
+    struct sock_fprog program = {sizeof lines / sizeof *lines, lines};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    EXPECT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
+           "seccomp: %s", strerror(errno));
+}
+
+static void
+live(int sys, bool in_haste, unsigned before_ms)
+{
+    alarm(50);
+    sleep_ms(before_ms);
+    confine(sys);
+    for (int i = 0; i < 20; i++) {
+        const struct timespec t = {0, 1000000};
+        char *block = malloc(200000);
+
+        memset(block, 1, 200000);
+        busy_ms(5);
+        EXPECT(nanosleep(&t, NULL) == 0, "nanosleep: %s", strerror(errno));
+        EXPECT(setgid(getgid()) == -1 && errno == sys, "setgid: %s",
+               strerror(errno));
+        free(block);
+    }
+    if (in_haste)
+        _exit(host_wrong ? host_wrong : STATUS);
+    exit(host_wrong ? host_wrong : STATUS);
+}
+
+int
+main(void)
+{
+    static const int codes[] = {EPERM, ENOSYS};
+    /* A child is sampled from some moment on. */
+    static const unsigned before[] = {0, 1300};
+
+    busy_ms(20);
+    for (int i = 0; i < 8; i++) {
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0)
+            live(codes[i & 1], i & 2, before[i >> 2]);
+        status = status_of(pid);
+        EXPECT(status == STATUS, "way %d: it ended with %d", i, status);
+    }
+    confine(EPERM);
+    return host_wrong;
+}
