@@ -85,6 +85,10 @@ class Tree:
         os.close(sink)
         cell.running.append(self)
 
+    def runs(self):
+        """Or something that it started."""
+        return self.process.poll() is None
+
     def text(self, file):
         file.seek(0)
         return file.read().decode(errors="replace")
@@ -171,6 +175,7 @@ class Cell:
         """Ends what still runs, and tells what it said."""
         text = ""
         for started in list(self.running):
+            text += "killed, " if started.runs() else "had ended, "
             started.process.send_signal(signal.SIGALRM)
             text += "status %s\n%s%s\n" % started.end()
         return text
