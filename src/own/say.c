@@ -6,6 +6,7 @@
  */
 #include "own/say.h"
 
+#include "arch/mix.h"
 #include "arch/place.h"
 
 #include <errno.h>
@@ -26,16 +27,8 @@
  * descriptors where that is lower. */
 #define HIGH 256
 
-/* The number of an inode comes again when its file is gone, often for the next
- * file that is made. That one was born later, where the file system tells. */
-static struct file {
-    bool is_there;
-    dev_t dev, device;
-    ino_t inode;
-    mode_t type;
-    int64_t born;
-    uint32_t born_ns;
-} standard_error CPPROF__AT_START;
+/* What descriptor 2 was; 0: nothing. */
+static uint64_t standard_error CPPROF__AT_START;
 
 /* Tunable: who reads a pipe or a terminal that is full has so long. */
 #define ROOM_NS 100000000L
@@ -46,22 +39,32 @@ static struct file {
 /* Tunable. A line that as many signals come in between of is lost. */
 #define INTERRUPTIONS 100u
 
-static struct file
-file_of(int fd)
+/* What tells an open file from all others, or 0. The number of an inode comes
+ * again when its file is gone, often for the next file that is made: that one
+ * was born later, where the file system tells. A server that has the file is
+ * not asked: it may not answer. */
+static uint64_t
+identity_of(int fd)
 {
-    struct statx more = {0};
-    struct stat info;
+    struct statx file = {0};
+    uint64_t identity = 0;
+    size_t i;
 
-    if (fstat(fd, &info))
-        return (struct file){0};
-    syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_BTIME, &more);
-    return (struct file){true,
-                         info.st_dev,
-                         info.st_rdev,
-                         info.st_ino,
-                         info.st_mode & S_IFMT,
-                         more.stx_btime.tv_sec,
-                         more.stx_btime.tv_nsec};
+    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                STATX_TYPE | STATX_INO | STATX_BTIME, &file))
+        return 0;
+
+    const uint64_t words[] = {
+        file.stx_ino,
+        (uint64_t)file.stx_dev_major << 32 | file.stx_dev_minor,
+        (uint64_t)file.stx_rdev_major << 32 | file.stx_rdev_minor,
+        file.stx_mode & S_IFMT,
+        (uint64_t)file.stx_btime.tv_sec,
+        file.stx_btime.tv_nsec,
+    };
+    for (i = 0; i < sizeof words / sizeof *words; i++)
+        identity = cpprof__mix_u64(identity ^ words[i]) + CPPROF__GOLDEN;
+    return identity;
 }
 
 /* The terminal that the process is in. Any other is a device, or the end of one
@@ -81,19 +84,14 @@ cpprof__say_begin(bool is_late)
     int sys = errno;
 
     if (!is_late || is_own_terminal(STDERR_FILENO))
-        standard_error = file_of(STDERR_FILENO);
+        standard_error = identity_of(STDERR_FILENO);
     errno = sys;
 }
 
 bool
 cpprof__say_knows(int fd)
 {
-    struct file is = file_of(fd), *was = &standard_error;
-
-    return was->is_there && is.is_there && is.dev == was->dev &&
-           is.inode == was->inode && is.device == was->device &&
-           is.type == was->type && is.born == was->born &&
-           is.born_ns == was->born_ns;
+    return standard_error && identity_of(fd) == standard_error;
 }
 
 static int
