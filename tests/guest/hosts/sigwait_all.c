@@ -3,6 +3,8 @@
  * as daemons have it, returns what was sent and nothing else. */
 #include "host.h"
 
+static unsigned n_got; /* a second one that is pending is none */
+
 static void *
 waits(void *arg)
 {
@@ -13,6 +15,7 @@ waits(void *arg)
     for (int i = 0; i < 3; i++) {
         EXPECT(sigwait(&all, &got) == 0, "sigwait");
         EXPECT(got == SIGUSR1, "sigwait returned %d", got);
+        __atomic_fetch_add(&n_got, 1, __ATOMIC_RELEASE);
     }
     return arg;
 }
@@ -27,8 +30,10 @@ main(void)
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     pthread_create(&thread, NULL, waits, NULL);
     busy = start_busy(200);
-    for (int i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         sleep_ms(60);
+        while (__atomic_load_n(&n_got, __ATOMIC_ACQUIRE) < i)
+            sleep_ms(1);
         pthread_kill(thread, SIGUSR1);
     }
     pthread_join(busy, NULL);
