@@ -60,10 +60,7 @@ static const struct cpprof__http_host host = {
 static void
 take_lock(sigset_t *saved)
 {
-    sigset_t all;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, saved);
+    cpprof__block_signals(saved);
     cpprof__own_lock_take(&lock);
 }
 

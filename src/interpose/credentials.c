@@ -16,6 +16,7 @@
 #include "arch/regs.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/own_list.h"
+#include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
 #include "http/listen.h"
 #include "interpose/parts.h"
@@ -60,12 +61,10 @@ struct cpprof__alone
 cpprof__alone_begin(void)
 {
     struct cpprof__alone alone;
-    sigset_t all;
 
     if (!cpprof__in_fork())
         cpprof__environment_before_credentials();
-    sigfillset(&all); /* without those of libc's, which setuid() sends */
-    pthread_sigmask(SIG_SETMASK, &all, &alone.mask);
+    cpprof__block_signals(&alone.mask);
     alone.are_left = cannot_wait();
     alone.are_paused = !alone.are_left && !cpprof__in_fork() &&
                        cpprof__own_threads_pause(wake_up);

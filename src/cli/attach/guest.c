@@ -84,6 +84,10 @@ _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
 /* libc's own signals: whoever blocks them stops setuid() of the program. */
 #define OWN_SIGNALS (1ull << 31 | 1ull << 32)
 
+/* A filter of the program may have it answer system calls: whoever blocks it is
+ * ended by the kernel then (collect/runtime/own_lock.h). */
+#define OF_FILTERS (1ull << (SIGSYS - 1))
+
 GUEST_CODE static long
 kernel(long number, const void *first, const void *second, long third,
        long fourth)
@@ -156,8 +160,8 @@ run(void *arg)
     return NULL;
 }
 
-/* Called by the entries. The made thread has all signals blocked: they are for
- * the program's threads. */
+/* Called by the entries. The made thread has all signals blocked, as they are
+ * for the program's threads, but for that of filters, if this one has not. */
 GUEST_CODE void
 cpprof__guest_borrowed(struct cpprof__guest *g);
 
@@ -170,6 +174,9 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
     int *at, kept;
 
     set_mask(&all, &before);
+    before = g->has_mask ? g->mask : before;
+    all &= before | ~OF_FILTERS;
+    set_mask(&all, &all);
     protect();
     at = g->errno_location();
     kept = *at;
@@ -182,7 +189,7 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
         __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_NO_THREAD,
                          __ATOMIC_RELEASE);
     *at = kept;
-    set_mask(g->has_mask ? &g->mask : &before, &all);
+    set_mask(&before, &all);
 }
 
 size_t

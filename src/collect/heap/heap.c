@@ -131,7 +131,7 @@ cpprof_heap_new(const char *name, struct cpprof_heap **heap,
     CPPROF__NEED(error, heap);
 
     enum cpprof_status status;
-    sigset_t all, old;
+    sigset_t old;
 
     if (!name || !*name)
         return cpprof__fail(error, CPPROF_INVALID, 0, "a heap needs a name");
@@ -139,8 +139,7 @@ cpprof_heap_new(const char *name, struct cpprof_heap **heap,
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "a heap's name has at most %d bytes",
                             NAME_BYTES - 1);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    cpprof__block_signals(&old);
     cpprof__own_lock_take(&heaps_lock);
     status = add_heap(name, heap, error);
     cpprof__own_lock_give(&heaps_lock);

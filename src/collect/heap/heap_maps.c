@@ -43,10 +43,7 @@ static struct cpprof__own_lock start_lock CPPROF__AT_START;
 void
 cpprof__maps_lock(sigset_t *old)
 {
-    sigset_t all;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, old);
+    cpprof__block_signals(old);
     cpprof__own_lock_take(&lock);
 }
 

@@ -18,8 +18,11 @@
 #include "arch/clock.h"
 #include "collect/signal/tables/thread.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +30,20 @@
 struct cpprof__own_lock {
     uintptr_t owner; /* address of the thread's cpprof__self; 0: free */
 };
+
+/* Handlers of the program wait until the mask is set back: all but that of
+ * SIGSYS. Where a filter has it answer a system call the kernel ends a process
+ * that blocks it, and calls of ours may be among those. */
+static inline void
+cpprof__block_signals(sigset_t *saved)
+{
+    const uint64_t word = ~((uint64_t)1 << (SIGSYS - 1));
+    sigset_t set;
+
+    memset(&set, 0xff, sizeof set); /* libc leaves out its own */
+    memcpy(&set, &word, sizeof word);
+    pthread_sigmask(SIG_BLOCK, &set, saved);
+}
 
 /* Tries before it sleeps: who holds it was put off its processor. Then it
  * sleeps for longer each time, since who holds it may be writing a file. */

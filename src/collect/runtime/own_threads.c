@@ -445,13 +445,12 @@ CPPROF__FIRST_STEP static int
 create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
        void *arg)
 {
-    sigset_t all, saved;
+    sigset_t saved;
     int failed;
 
     if (would_end_process())
         return EPERM;
-    __builtin_memset(&all, 0xff, sizeof all); /* libc leaves out its own */
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__block_signals(&saved);
     store_relaxed(&pid, (int32_t)getpid());
     cpprof__own_list_expect();
     failed = cpprof__real_pthread_create(thread, attr, start, arg);

@@ -3,7 +3,8 @@
  * Threads of the profiler's own. All of them are started here, so that each
  * has what a guest in another's process owes it:
  *
- *   - it blocks all signals, which are the program's;
+ *   - it blocks all signals, which are the program's (but see
+ *     cpprof__block_signals());
  *   - with CPPROF__OWN_TABLE it has a table of descriptors of its own, in which
  *     nothing is but /dev/null as 0 to 2: what it opens and closes does not
  *     shift the program's numbers, a program that closes all it has takes

@@ -12,6 +12,7 @@
  */
 #include "collect/store/tables.h"
 #include "collect/runtime/loader.h"
+#include "collect/runtime/own_lock.h"
 #include "collect/runtime/real.h"
 #include "collect/signal/tables/scripts.h"
 
@@ -49,10 +50,7 @@ static uint32_t n_unloads;
 static void
 take_lock(sigset_t *old)
 {
-    sigset_t all;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, old);
+    cpprof__block_signals(old);
     pthread_mutex_lock(&lock);
     cpprof__hook_self.exempt++;
 }

@@ -32,6 +32,8 @@ struct kernel_action {
     uint64_t mask;
 };
 
+#define BIT(signo) (1ull << ((signo)-1))
+
 static bool is_installed;
 
 #ifdef __SANITIZE_THREAD__
@@ -131,9 +133,9 @@ cpprof__action_install(void)
     store_release(&cpprof__libc_handler, ours.handler);
     ours.handler = cpprof__on_signal;
     ours.flags |= SA_SIGINFO | SA_RESTART | SA_ONSTACK; /* and its restorer */
-    /* All of them: that of a thread's cancellation, which sigfillset() leaves
-     * out, would unwind out of the handler. */
-    ours.mask = UINT64_MAX;
+    /* That of a thread's cancellation, too, which would unwind out of the
+     * handler; but not SIGSYS (runtime/own_lock.h). */
+    ours.mask = ~BIT(SIGSYS);
     failed = swap_action(CPPROF__SIGNAL, &ours, NULL);
     if (!failed && load_acquire(&makes_coroutines))
         leave_alternate_stacks();
@@ -158,8 +160,7 @@ cpprof__action_remove(void)
 
 /* Signals that come of what a thread does, for which alternate stacks are
  * usually there. Who blocks one of them blocks all. */
-#define BIT(signo) (1ull << ((signo)-1))
-#define OF_FAULTS  (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE))
+#define OF_FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE))
 
 void
 cpprof__action_before_alternate_stack(void)
