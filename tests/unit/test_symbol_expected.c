@@ -361,14 +361,13 @@ units_of_expected_addresses_are_needed_and_no_others(void **state)
                                     &(struct cpprof__wanted){at, 3}, &found));
     assert_int_equal(found.n_bytes, 0x300);
     assert_int_equal(found.units.n, 2);
-    assert_true(cpprof__needed_has(&found, 0));
-    assert_true(cpprof__needed_has(&found, 0x100));
-    assert_false(cpprof__needed_has(&found, 0x80));
-    assert_false(cpprof__needed_has(&found, 0x300));
+    assert_int_equal(found.units.at[0], 0);
+    assert_int_equal(found.units.at[1], 0x100);
     cpprof__needed_free(&found);
     assert_true(cpprof__needed_find(
         aranges, sizeof aranges, &(struct cpprof__wanted){at + 2, 1}, &found));
-    assert_false(cpprof__needed_has(&found, 0));
+    assert_int_equal(found.units.n, 1);
+    assert_int_equal(found.units.at[0], 0x100);
     cpprof__needed_free(&found);
 }
 
@@ -417,6 +416,98 @@ broken_section_needs_all(void **state)
     }
 }
 
+/* ---- units ------------------------------------------------------------- */
+
+/* At 0, 16, 40, 56 and 80; of versions 5, 4, 5, 4 in the 64-bit format, 5. */
+static const uint8_t units[] = {
+    12,   0,    0,    0,    5,   0,   1,    8,
+    0x10, 0,    0,    0,    'a', 'a', 'a',  'a', /* */
+    20,   0,    0,    0,    4,   0,   0x20, 0,
+    0,    0,    8,    'b',  'b', 'b', 'b',  'b', /* */
+    'b',  'b',  'b',  'b',  'b', 'b', 'b',  'b', /* */
+    12,   0,    0,    0,    5,   0,   1,    8,
+    0x30, 0,    0,    0,    'c', 'c', 'c',  'c', /* */
+    0xff, 0xff, 0xff, 0xff, 12,  0,   0,    0,
+    0,    0,    0,    0,    4,   0,   0x40, 0,   /* */
+    0,    0,    0,    0,    0,   0,   8,    'd', /* */
+    12,   0,    0,    0,    5,   0,   1,    8,
+    0x50, 0,    0,    0,    'e', 'e', 'e',  'e', /* */
+};
+
+/* The units that begin at a and at b, of the first n bytes; n_bytes: the end of
+ * the last. Their bytes must be exactly so many. */
+static bool
+pick(uint64_t a, uint64_t b, uint64_t n_bytes, size_t n,
+     struct cpprof__picked *picked)
+{
+    uint64_t at[] = {a, b};
+    struct cpprof__needed needed = {.n_bytes = n_bytes};
+    uint8_t *copy = malloc(n + !n);
+    bool is_picked;
+
+    assert_non_null(copy);
+    memcpy(copy, units, n);
+    needed.units.at = at;
+    needed.units.n = a == b ? 1 : 2;
+    is_picked = cpprof__needed_pick(&needed, copy, n, picked);
+    free(copy);
+    return is_picked;
+}
+
+static void
+needed_units_are_taken_out_of_the_others(void **state)
+{
+    struct cpprof__picked picked;
+
+    assert_true(pick(0, 40, 56, sizeof units, &picked));
+    assert_int_equal(picked.n_info, 24 + 16 + 16);
+    assert_memory_equal(picked.info, units + 16, 24);
+    assert_memory_equal((char *)picked.info + 24, units, 16);
+    assert_memory_equal((char *)picked.info + 40, units + 40, 16);
+    cpprof__free(picked.info);
+    assert_true(pick(16, 56, 80, sizeof units, &picked));
+    assert_int_equal(picked.n_info, 24 + 24);
+    assert_memory_equal(picked.info, units + 16, 24);
+    assert_memory_equal((char *)picked.info + 24, units + 56, 24);
+    cpprof__free(picked.info);
+}
+
+static void
+abbreviations_are_needed_up_to_those_of_another_unit(void **state)
+{
+    struct cpprof__picked picked;
+
+    assert_true(pick(0, 0, 16, sizeof units, &picked));
+    assert_int_equal(picked.n_abbrev, 0x20);
+    cpprof__free(picked.info);
+    assert_true(pick(0, 0, 16, 16, &picked));
+    assert_int_equal(picked.n_abbrev, UINT64_MAX);
+    cpprof__free(picked.info);
+    assert_true(pick(0, 56, 80, sizeof units, &picked));
+    assert_int_equal(picked.n_abbrev, 0x50);
+    cpprof__free(picked.info);
+    assert_true(pick(56, 80, 96, sizeof units, &picked));
+    assert_int_equal(picked.n_abbrev, UINT64_MAX);
+    cpprof__free(picked.info);
+}
+
+static void
+broken_unit_is_not_taken(void **state)
+{
+    struct cpprof__picked picked;
+    size_t n;
+
+    assert_false(pick(0, 17, 80, sizeof units, &picked));
+    assert_false(pick(0, 0, 15, sizeof units, &picked));
+    assert_false(pick(0, 40, 60, sizeof units, &picked));
+    for (n = 0; n < 80; n++)
+        assert_false(pick(16, 56, 80, n, &picked));
+    for (; n <= sizeof units; n++) {
+        assert_true(pick(16, 56, 80, n, &picked));
+        cpprof__free(picked.info);
+    }
+}
+
 int
 main(void)
 {
@@ -435,6 +526,9 @@ main(void)
         cmocka_unit_test(
             table_of_the_last_expected_unit_is_unpacked_with_the_first),
         cmocka_unit_test(broken_section_needs_all),
+        cmocka_unit_test(needed_units_are_taken_out_of_the_others),
+        cmocka_unit_test(abbreviations_are_needed_up_to_those_of_another_unit),
+        cmocka_unit_test(broken_unit_is_not_taken),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -146,46 +146,21 @@ open_sections(struct cpprof__line_sections *sections,
     sections->str = section_bytes(file, ".debug_str", ".zdebug_str");
 }
 
-/* To read what each unit covers takes as long as to unpack half of them. */
-static bool
-is_asked_for(const struct cpprof__units *units,
-             const struct cpprof__elf_file *file, Dwarf_Die *die)
-{
-    return !file->is_partial || !units->has_inlines ||
-           cpprof__needed_has(&file->needed,
-                              dwarf_dieoffset(die) - dwarf_cuoffset(die));
-}
-
-/* The DIE of the unit that begins at an offset. */
-static bool
-unit_at(Dwarf *dwarf, Dwarf_Off offset, Dwarf_Die *die)
-{
-    Dwarf_Off next;
-    size_t n_head;
-
-    return !dwarf_next_unit(dwarf, offset, &next, &n_head, NULL, NULL, NULL,
-                            NULL, NULL, NULL) &&
-           dwarf_offdie(dwarf, offset + n_head, die);
-}
-
-/* What needed units tell before the others: how far tables of lines will be
- * read, which is that of the last one, and whether there is a language that
- * inlines, which is asked of all units otherwise. */
+/* How far tables of lines will be read: up to that of the last needed unit. */
 static void
-look_at_needed(struct cpprof__units *units, const struct cpprof__elf_file *file)
+expect_lines(struct cpprof__units *units, const struct cpprof__elf_file *file)
 {
-    size_t n = file->is_partial ? file->needed.units.n : 0, i = n;
+    Dwarf_CU *unit = NULL;
     Dwarf_Word offset;
     Dwarf_Die die;
+    bool is_there = false;
 
-    while (i-- > 0 && !units->has_inlines) {
-        if (!unit_at(file->dwarf, file->needed.units.at[i], &die))
-            continue;
-        if (i == n - 1 && lines_offset(&die, &offset) &&
-            offset < units->late_lines.packed.n_unpacked)
-            units->late_lines.expected = offset;
-        units->has_inlines = !is_assembly(&die);
-    }
+    while (file->is_partial &&
+           !dwarf_get_units(file->dwarf, unit, &unit, NULL, NULL, &die, NULL))
+        is_there = true;
+    if (is_there && lines_offset(&die, &offset) &&
+        offset < units->late_lines.packed.n_unpacked)
+        units->late_lines.expected = offset;
 }
 
 void
@@ -201,11 +176,10 @@ cpprof__units_open(struct cpprof__units *units,
 
     open_sections(&units->sections, file);
     units->late_lines = file->late_lines;
-    look_at_needed(units, file);
+    expect_lines(units, file);
     while (!(failed = dwarf_get_units(file->dwarf, unit, &unit, &version, &type,
                                       &die, NULL)))
-        if ((type == DW_UT_compile || type == DW_UT_skeleton) &&
-            is_asked_for(units, file, &die))
+        if (type == DW_UT_compile || type == DW_UT_skeleton)
             add_unit(units, &die, version, code);
     units->is_cut = failed < 0;
     if (!cpprof__ranges_seal(&units->ranges))

@@ -3,8 +3,8 @@
  * From an address to the DIE of the function that it lies in (DWARF 4 and 5).
  *
  * Two lookups: the compilation unit, in an index of the ranges of all units,
- * made when the image is opened (of those that are needed where .debug_aranges
- * told them and only a part is unpacked; clang does not write it); and the
+ * made when the image is opened (where .debug_aranges told which are needed,
+ * of these alone; clang does not write it); and the
  * function, in an index of its unit, made when the first address of the unit is
  * asked for. The inlined calls of a function are indexed when its first address
  * is asked for.

@@ -6,8 +6,10 @@
  * knows. The others are unpacked here (unpack.h).
  *
  * .debug_info, most of the bytes, is unpacked as far as the wanted addresses
- * need it: deflate can be stopped, but not begun, anywhere. Tables of lines,
- * which only we read, are unpacked when the first of them is asked for.
+ * need it: deflate can be stopped, but not begun, anywhere. The units of these
+ * addresses are then copied, and the room, which has its pages, is used for the
+ * other sections. Tables of lines, which only we read, are unpacked when the
+ * first of them is asked for.
  *
  * Invariants: no descriptor stays open; debug information that would unpack to
  * more than LARGEST_UNPACKED is left alone, so that a hostile file cannot take
@@ -171,16 +173,34 @@ unpacked_bytes(Elf_Scn *section, const GElf_Shdr *header, const char *name)
     return n > 0 ? (uint64_t)n : 0;
 }
 
+/* Room that stays as long as the file is open. */
+static void *
+take_room(struct cpprof__elf_file *file, uint64_t n)
+{
+    struct cpprof__spare *spare = &file->spare;
+    void *room = spare->at;
+
+    n += -n & 15;
+    if (n <= spare->n) {
+        spare->at += n;
+        spare->n -= n;
+        return room;
+    }
+    room = cpprof__room_for(n);
+    if (room) {
+        file->unpacked[file->n_unpacked++] = room;
+        file->n_unpacked_bytes += n;
+    }
+    return room;
+}
+
 /* libelf takes these bytes for a section that never was packed. */
 static void
-replace(struct cpprof__elf_file *file, Elf_Scn *section, GElf_Shdr *header,
-        void *bytes, uint64_t n)
+replace(Elf_Scn *section, GElf_Shdr *header, void *bytes, uint64_t n)
 {
     Elf_Data *data = elf_getdata(section, NULL);
     Elf_Data *raw = elf_rawdata(section, NULL);
 
-    file->unpacked[file->n_unpacked++] = bytes;
-    file->n_unpacked_bytes += n;
     data->d_buf = raw->d_buf = bytes;
     data->d_size = raw->d_size = n;
     header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
@@ -199,21 +219,49 @@ unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
     Elf_Data *data = elf_getdata(section, NULL);
     Elf_Data *raw = elf_rawdata(section, NULL);
     struct cpprof__packed packed;
+    uint64_t room;
     void *bytes;
 
     if (!data || !raw)
         return false;
     if (!cpprof__is_packed(file->elf, section, &packed))
         return true;
-    if (n >= packed.n_unpacked || packed.n_unpacked - n <= CPPROF__CUT_BYTES)
-        n = packed.n_unpacked;
-    if (!cpprof__unpack(reader, &packed, n, &bytes))
-        return false;
+    room = cpprof__unpacked_room(&packed, n);
+    bytes = take_room(file, room);
+    if (bytes && cpprof__unpack(reader, &packed, bytes, room))
+        replace(section, header, bytes, room == packed.n_unpacked ? room : n);
+    return bytes;
+}
+
+/* The needed units of .debug_info take its place. Where this is not possible it
+ * is unpacked as the others are. */
+static void
+unpack_needed(struct cpprof__elf_file *file,
+              struct libdeflate_decompressor *reader,
+              struct cpprof__picked *picked)
+{
+    uint64_t n = file->needed.n_bytes + CPPROF__UNIT_HEAD, room;
+    struct cpprof__packed packed;
+    GElf_Shdr header;
+    Elf_Scn *section = cpprof__elf_section(file, ".debug_info", &header);
+    void *bytes;
+
+    picked->n_abbrev = UINT64_MAX;
+    if (!file->needed.units.n || !elf_getdata(section, NULL) ||
+        !cpprof__is_packed(file->elf, section, &packed))
+        return;
+    room = cpprof__unpacked_room(&packed, n);
+    bytes = take_room(file, room);
     if (!bytes)
-        return true;
-    file->is_partial |= n < packed.n_unpacked;
-    replace(file, section, header, bytes, n);
-    return true;
+        return;
+    file->spare = (struct cpprof__spare){bytes, room};
+    if (!cpprof__unpack(reader, &packed, bytes, room) ||
+        !cpprof__needed_pick(&file->needed, bytes, n < room ? n : room, picked))
+        return;
+    file->unpacked[file->n_unpacked++] = picked->info;
+    file->n_unpacked_bytes += picked->n_info;
+    file->is_partial = true;
+    replace(section, &header, picked->info, picked->n_info);
 }
 
 /* libdw only wants to know how long .debug_line is. False: it is small, or not
@@ -227,66 +275,68 @@ put_off(struct cpprof__elf_file *file, Elf_Scn *section, GElf_Shdr *header)
     if (!elf_getdata(section, NULL) ||
         !cpprof__is_packed(file->elf, section, &packed) ||
         packed.n_unpacked < CPPROF__LEAST_PARTIAL ||
-        !(bytes = cpprof__room_for(packed.n_unpacked)))
+        !(bytes = take_room(file, packed.n_unpacked)))
         return false;
     file->late_lines =
         (struct cpprof__late_lines){.packed = packed, .bytes = bytes};
-    replace(file, section, header, bytes, packed.n_unpacked);
+    replace(section, header, bytes, packed.n_unpacked);
     return true;
 }
 
-/* How much of .debug_info the wanted addresses need, which is asked where there
- * is much of it and units refer to no other section of units. */
-static uint64_t
-needed_info(struct cpprof__elf_file *file,
+/* Which units the wanted addresses need, which is asked where there is much of
+ * .debug_info and units refer to no other section of units. */
+static void
+find_needed(struct cpprof__elf_file *file,
             struct libdeflate_decompressor *reader)
 {
     struct cpprof__packed info, packed;
     GElf_Shdr header;
     Elf_Scn *section = cpprof__elf_section(file, ".debug_info", &header);
-    uint64_t n = UINT64_MAX;
-    void *bytes = NULL;
+    void *bytes;
 
     if (!file->wanted || !section ||
         !cpprof__is_packed(file->elf, section, &info) ||
         info.n_unpacked < CPPROF__LEAST_PARTIAL ||
         cpprof__elf_has_section(file, ".debug_types") ||
         cpprof__elf_has_section(file, ".gnu_debugaltlink"))
-        return n;
+        return;
     section = cpprof__elf_section(file, ".debug_aranges", &header);
-    if (section && cpprof__is_packed(file->elf, section, &packed) &&
-        packed.n_unpacked <= info.n_unpacked &&
-        cpprof__unpack(reader, &packed, packed.n_unpacked, &bytes) && bytes &&
+    if (!section || !cpprof__is_packed(file->elf, section, &packed) ||
+        packed.n_unpacked > info.n_unpacked)
+        return;
+    bytes = cpprof__room_for(packed.n_unpacked);
+    if (bytes && cpprof__unpack(reader, &packed, bytes, packed.n_unpacked))
         cpprof__needed_find(bytes, packed.n_unpacked, file->wanted,
-                            &file->needed))
-        n = file->needed.n_bytes;
+                            &file->needed);
     cpprof__free(bytes);
-    return n;
 }
 
 static bool
 unpack_all(struct cpprof__elf_file *file,
-           struct libdeflate_decompressor *reader, uint64_t n_info)
+           struct libdeflate_decompressor *reader)
 {
     Elf_Scn *section = NULL;
+    struct cpprof__picked picked;
     GElf_Shdr header;
     bool has_memory = true;
     size_t n, names;
 
     if (elf_getshdrnum(file->elf, &n) == 0 &&
         elf_getshdrstrndx(file->elf, &names) == 0)
-        file->unpacked = cpprof__calloc(n, sizeof *file->unpacked);
+        file->unpacked = cpprof__calloc(n + 1, sizeof *file->unpacked);
+    if (file->unpacked)
+        unpack_needed(file, reader, &picked);
     while (has_memory && file->unpacked &&
            (section = elf_nextscn(file->elf, section))) {
         const char *name = debug_name(file, names, section, &header);
-        bool is_info = name && !strcmp(name, ".debug_info");
+        bool is_abbrev = name && !strcmp(name, ".debug_abbrev");
 
         if (name && header.sh_type != SHT_NOBITS &&
             header.sh_flags & SHF_COMPRESSED &&
             (strcmp(name, ".debug_line") != 0 ||
              !put_off(file, section, &header)))
             has_memory = unpack(file, reader, section, &header,
-                                is_info ? n_info : UINT64_MAX);
+                                is_abbrev ? picked.n_abbrev : UINT64_MAX);
     }
     return has_memory && file->unpacked;
 }
@@ -336,10 +386,12 @@ static bool
 unpack_dwarf(struct cpprof__elf_file *file)
 {
     struct libdeflate_decompressor *reader = libdeflate_alloc_decompressor();
-    uint64_t n_info = reader ? needed_info(file, reader) : UINT64_MAX;
-    bool is_ready =
-        reader && prepare_dwarf(file) && unpack_all(file, reader, n_info);
+    bool is_ready = false;
 
+    if (reader) {
+        find_needed(file, reader);
+        is_ready = prepare_dwarf(file) && unpack_all(file, reader);
+    }
     libdeflate_free_decompressor(reader);
     return is_ready;
 }

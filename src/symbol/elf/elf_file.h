@@ -34,9 +34,14 @@ struct cpprof__elf_file {
     Dwarf *dwarf;    /* NULL: none, or not asked for */
     char *path;      /* NULL for an image in memory */
     void *copy;      /* the bytes of an image in memory */
-    void **unpacked; /* sections that were packed */
+    void **unpacked; /* room of sections that were packed */
     size_t n_unpacked;
     size_t n_unpacked_bytes;
+    /* Of the last such room what is free again. It has its pages. */
+    struct cpprof__spare {
+        char *at;
+        uint64_t n;
+    } spare;
     struct cpprof__late_lines late_lines; /* not unpacked yet */
     struct cpprof__file_state {           /* when it was opened */
         dev_t dev;
@@ -46,8 +51,8 @@ struct cpprof__elf_file {
     } state;
     /* Given before it is opened: what will be asked for; NULL: anything. */
     const struct cpprof__wanted *wanted;
-    struct cpprof__needed needed; /* the units of these */
-    bool is_partial;              /* .debug_info ends with the last of them */
+    struct cpprof__needed needed;       /* the units of these */
+    bool is_partial;                    /* .debug_info has only them */
     char build_id[CPPROF_BUILD_ID_MAX]; /* "": has none */
 };
 

@@ -50,10 +50,19 @@ cpprof__is_packed(Elf *elf, Elf_Scn *section, struct cpprof__packed *packed)
     return true;
 }
 
+uint64_t
+cpprof__unpacked_room(const struct cpprof__packed *packed, uint64_t n)
+{
+    uint64_t all = packed->n_unpacked;
+
+    return n >= all || all - n <= CPPROF__CUT_BYTES ? all
+                                                    : n + CPPROF__CUT_BYTES;
+}
+
 /* Is there what there is room for? */
-static bool
-fill(struct libdeflate_decompressor *reader,
-     const struct cpprof__packed *packed, void *to, uint64_t room)
+bool
+cpprof__unpack(struct libdeflate_decompressor *reader,
+               const struct cpprof__packed *packed, void *to, uint64_t room)
 {
     enum libdeflate_result result = libdeflate_zlib_decompress(
         reader, packed->bytes, packed->n, to, room, NULL);
@@ -61,23 +70,6 @@ fill(struct libdeflate_decompressor *reader,
     return result == (room >= packed->n_unpacked
                           ? LIBDEFLATE_SUCCESS
                           : LIBDEFLATE_INSUFFICIENT_SPACE);
-}
-
-bool
-cpprof__unpack(struct libdeflate_decompressor *reader,
-               const struct cpprof__packed *packed, uint64_t n, void **bytes)
-{
-    bool is_whole = n >= packed->n_unpacked;
-    uint64_t room = is_whole ? packed->n_unpacked : n + CPPROF__CUT_BYTES;
-
-    *bytes = cpprof__room_for(room);
-    if (!*bytes)
-        return false;
-    if (!fill(reader, packed, *bytes, room)) {
-        cpprof__free(*bytes);
-        *bytes = NULL;
-    }
-    return true;
 }
 
 /* ---- tables of lines --------------------------------------------------- */
@@ -100,12 +92,10 @@ static void
 unpack_first(struct cpprof__late_lines *lines, uint64_t n)
 {
     struct libdeflate_decompressor *reader = libdeflate_alloc_decompressor();
-    uint64_t all = lines->packed.n_unpacked;
-    bool is_whole = n >= all || all - n <= CPPROF__CUT_BYTES;
-    uint64_t room = is_whole ? all : n + CPPROF__CUT_BYTES;
+    uint64_t room = cpprof__unpacked_room(&lines->packed, n);
 
-    if (reader && fill(reader, &lines->packed, lines->bytes, room))
-        lines->n = is_whole ? all : n;
+    if (reader && cpprof__unpack(reader, &lines->packed, lines->bytes, room))
+        lines->n = room == lines->packed.n_unpacked ? room : n;
     libdeflate_free_decompressor(reader);
 }
 

@@ -34,11 +34,14 @@ cpprof__is_packed(Elf *elf, Elf_Scn *section, struct cpprof__packed *packed);
 void *
 cpprof__room_for(uint64_t n);
 
-/* The first n bytes at least, from malloc; NULL *bytes: it cannot be done here.
- * False: there is no memory. */
+/* The room in which the first n bytes can be unpacked: more, or all. */
+uint64_t
+cpprof__unpacked_room(const struct cpprof__packed *packed, uint64_t n);
+
+/* Unpack them into such room. False: it cannot be done here. */
 bool
 cpprof__unpack(struct libdeflate_decompressor *reader,
-               const struct cpprof__packed *packed, uint64_t n, void **bytes);
+               const struct cpprof__packed *packed, void *to, uint64_t room);
 
 /* .debug_line, while it is not known which tables of it are asked for. Zero
  * bytes: none. */
