@@ -300,11 +300,11 @@ open_symbols(struct cpprof__module *module,
 {
     struct cpprof__symbols *symbols = &module->symbols;
     const struct cpprof__ranges *code = &module->code;
-    bool is_too_large;
-    bool is_whole =
-        cpprof__symbols_add(symbols, &module->image, SHT_SYMTAB, code) ||
-        cpprof__symbols_add(symbols, &module->debug, SHT_SYMTAB, code);
+    bool is_too_large, is_whole;
 
+    symbols->wanted = module->wanted.n ? &module->wanted : NULL;
+    is_whole = cpprof__symbols_add(symbols, &module->image, SHT_SYMTAB, code) ||
+               cpprof__symbols_add(symbols, &module->debug, SHT_SYMTAB, code);
     if (!is_whole) {
         cpprof__symbols_add(symbols, &module->image, SHT_DYNSYM, code);
         if (cpprof__debug_file_open_mini(&module->mini, &module->image,

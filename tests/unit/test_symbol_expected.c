@@ -6,7 +6,8 @@
  *
  * The library has a unit of one function first, then a large one, then two
  * small ones: their order in .debug_info is that of the linker's arguments.
- * Another one has a large table of lines between two small ones.
+ * Another one has a large table of lines between two small ones. A third has
+ * symbols that lie within others, reach into them, or have no size.
  */
 #include "symbol_fixture.h"
 
@@ -325,6 +326,63 @@ inlined_function_of_a_part_is_named(void **state)
     cpprof__symbolizer.free(s);
 }
 
+/* ---- symbols ----------------------------------------------------------- */
+
+static const char symbols_s[] =
+    ".text\n"
+    ".macro fn name, size\n"
+    ".globl \\name\n.type \\name, @function\n"
+    ".if \\size\n.size \\name, \\size\n.endif\n\\name:\n"
+    ".endm\n"
+    ".fill 16, 1, 0x90\n"
+    "fn apart 32\nfn __apart 32\n.fill 32, 1, 0x90\n"
+    "fn bare 0\n.fill 16, 1, 0x90\n"
+    "fn outer 64\n.fill 16, 1, 0x90\n"
+    "fn inner 16\n.fill 8, 1, 0x90\n"
+    "fn bare_inside 0\n.fill 40, 1, 0x90\n"
+    "fn reaches_out 32\n.fill 16, 1, 0x90\n"
+    "fn next 48\n.fill 24, 1, 0x90\n"
+    "fn reaches_into_gap 64\n.fill 24, 1, 0x90\n.fill 60, 1, 0x90\n"
+    "fn last 16\n.fill 16, 1, 0x90\n";
+
+/* What is said of an address when nothing, or only this one, was expected. */
+static void
+check_symbol(uint64_t at, uint64_t also)
+{
+    struct pair pair = {open_library("symbols"), open_library("symbols")};
+    struct cpprof__frame a = {0}, b = {0};
+    size_t n;
+
+    cpprof__symbolizer.expect(pair.part, 0, at);
+    n = cpprof__symbolizer.resolve(pair.whole, 0, at, &a, 1);
+    assert_int_equal(cpprof__symbolizer.resolve(pair.part, 0, at, &b, 1), n);
+    assert_same_text(a.name, b.name);
+    assert_int_equal(a.entry, b.entry);
+    assert_int_equal(a.limit, b.limit);
+    assert_int_equal(a.is_stand_in, b.is_stand_in);
+    n = cpprof__symbolizer.resolve(pair.whole, 0, also, &a, 1);
+    assert_int_equal(cpprof__symbolizer.resolve(pair.part, 0, also, &b, 1), n);
+    assert_same_text(a.name, b.name);
+    assert_int_equal(a.entry, b.entry);
+    assert_int_equal(a.limit, b.limit);
+    cpprof__symbolizer.free(pair.whole);
+    cpprof__symbolizer.free(pair.part);
+}
+
+static void
+symbols_near_the_expected_address_say_what_all_of_them_say(void **state)
+{
+    uint64_t first, at;
+
+    write_file("symbols.s", symbols_s);
+    assert_true(
+        run("gcc -shared -nostdlib -o symbols.so %s/symbols.s", folder));
+    list_functions("symbols");
+    first = address_in("apart") - 16;
+    for (at = first; at < address_in("last") + 24; at++)
+        check_symbol(at, first + (at * 37) % (address_in("last") - first));
+}
+
 /* ---- .debug_aranges ---------------------------------------------------- */
 
 /* Two units at 0 and 0x100, with one range each, and a third without any. */
@@ -529,6 +587,8 @@ main(void)
         cmocka_unit_test(needed_units_are_taken_out_of_the_others),
         cmocka_unit_test(abbreviations_are_needed_up_to_those_of_another_unit),
         cmocka_unit_test(broken_unit_is_not_taken),
+        cmocka_unit_test(
+            symbols_near_the_expected_address_say_what_all_of_them_say),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

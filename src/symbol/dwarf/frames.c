@@ -133,7 +133,7 @@ is_plainer(const char *symbol, const char *name)
 
 /* Is symbol the one for where a part of the function starts? */
 static bool
-names_start_of(const struct cpprof__symbols *symbols, const char *symbol,
+names_start_of(struct cpprof__symbols *symbols, const char *symbol,
                Dwarf_Die *die)
 {
     Dwarf_Addr base;

@@ -18,7 +18,7 @@ struct cpprof__frame_source {
     struct cpprof__units *units;
     struct cpprof__scopes *scopes;
     const struct cpprof__ranges *code;
-    const struct cpprof__symbols *symbols;
+    struct cpprof__symbols *symbols;
 };
 
 /*

@@ -119,7 +119,7 @@ compare_choices(const void *a, const void *b)
 static void
 find_choices(struct cpprof__code_names *names,
              const struct cpprof__frame_table *table,
-             const struct cpprof__symbols *symbols)
+             struct cpprof__symbols *symbols)
 {
     size_t i;
 
@@ -135,7 +135,7 @@ find_choices(struct cpprof__code_names *names,
  * shortest name, then the first. */
 static const char *
 choice_name(const struct cpprof__code_names *names,
-            const struct cpprof__symbols *symbols, uint64_t address)
+            struct cpprof__symbols *symbols, uint64_t address)
 {
     const struct cpprof__choice *all = names->choices.at;
     size_t lo = 0, hi = names->choices.n;
@@ -162,7 +162,7 @@ choice_name(const struct cpprof__code_names *names,
 const char *
 cpprof__code_name(struct cpprof__code_names *names,
                   const struct cpprof__frame_table *table,
-                  const struct cpprof__symbols *symbols, uint64_t address,
+                  struct cpprof__symbols *symbols, uint64_t address,
                   bool *is_sure)
 {
     GElf_Ehdr head;

@@ -26,7 +26,7 @@ struct cpprof__code_names {
 const char *
 cpprof__code_name(struct cpprof__code_names *names,
                   const struct cpprof__frame_table *table,
-                  const struct cpprof__symbols *symbols, uint64_t address,
+                  struct cpprof__symbols *symbols, uint64_t address,
                   bool *is_sure);
 
 void

@@ -56,9 +56,8 @@ read_head(struct cpprof__reader *r, struct cpprof__reader *set, uint64_t *unit,
     return !set->bad;
 }
 
-/* The first wanted address from `at` on. */
-static size_t
-first_from(const struct cpprof__wanted *wanted, uint64_t at)
+size_t
+cpprof__wanted_from(const struct cpprof__wanted *wanted, uint64_t at)
 {
     size_t low = 0, high = wanted->n;
 
@@ -78,7 +77,7 @@ static bool
 note_range(struct walk *walk, uint64_t start, uint64_t n)
 {
     const struct cpprof__wanted *wanted = walk->wanted;
-    size_t first = first_from(wanted, start), i;
+    size_t first = cpprof__wanted_from(wanted, start), i;
 
     for (i = first; i < wanted->n && wanted->at[i] - start < n; i++)
         walk->is_known[i] = true;

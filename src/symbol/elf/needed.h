@@ -19,6 +19,10 @@ struct cpprof__wanted {
     size_t n;
 };
 
+/* The number of the first of them from `at` on. */
+size_t
+cpprof__wanted_from(const struct cpprof__wanted *wanted, uint64_t at);
+
 /* The units that they lie in. Zero bytes: any. */
 struct cpprof__needed {
     uint64_t n_bytes;              /* of .debug_info */

@@ -138,7 +138,7 @@ find_slot(const struct cpprof__elf_file *file, uint64_t address)
  * the result of the resolver at its addend (R_*_IRELATIVE). */
 static const char *
 target_of(const struct cpprof__elf_file *file, uint32_t link,
-          const GElf_Rela *rela, const struct cpprof__symbols *symbols)
+          const GElf_Rela *rela, struct cpprof__symbols *symbols)
 {
     Elf_Scn *section = elf_getscn(file->elf, link);
     Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
@@ -156,7 +156,7 @@ target_of(const struct cpprof__elf_file *file, uint32_t link,
 /* Among the relocations of one section. */
 static const char *
 find_target(const struct cpprof__elf_file *file, Elf_Scn *section,
-            const GElf_Shdr *header, const struct cpprof__symbols *symbols,
+            const GElf_Shdr *header, struct cpprof__symbols *symbols,
             uint64_t slot)
 {
     Elf_Data *data = elf_getdata(section, NULL);
@@ -174,7 +174,7 @@ find_target(const struct cpprof__elf_file *file, Elf_Scn *section,
 
 const char *
 cpprof__plt_find(const struct cpprof__elf_file *file,
-                 const struct cpprof__symbols *symbols, uint64_t address)
+                 struct cpprof__symbols *symbols, uint64_t address)
 {
     uint64_t slot = find_slot(file, address);
     Elf_Scn *section = NULL;

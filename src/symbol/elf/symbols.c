@@ -7,6 +7,11 @@
  * with a type before without, not local, with fewer leading underscores, of the
  * default version, global before weak, and then the shorter name.
  *
+ * Where it is known which addresses will be asked for, and each has a symbol
+ * with a size, only the symbols that share bytes with these are gathered.
+ * Within them the table is as it would be with all, since a symbol with a size
+ * goes before those without; who asks for another address gets the whole table.
+ *
  * Invariants: after cpprof__symbols_seal() every address belongs to at most one
  * range, and no range reaches beyond its section.
  */
@@ -26,6 +31,7 @@ cpprof__symbols_free(struct cpprof__symbols *symbols)
     cpprof__free(symbols->resolvers.at);
     cpprof__free(symbols->names);
     cpprof__ranges_free(&symbols->ranges);
+    cpprof__ranges_free(&symbols->known);
     memset(symbols, 0, sizeof *symbols);
 }
 
@@ -80,6 +86,7 @@ is_function(const GElf_Sym *symbol)
 struct source {
     Elf *elf;
     Elf_Data *data;
+    size_t n;           /* symbols */
     size_t names;       /* section of their names */
     Elf_Data *versions; /* SHT_GNU_versym, or NULL */
     bool is_whole;      /* lists all functions, not only exported ones */
@@ -97,19 +104,27 @@ is_hidden(const struct source *source, size_t i)
            version & 0x8000;
 }
 
+/* The name of a symbol that belongs into the table; NULL: it does not. */
+static const char *
+name_of(const struct source *source, const GElf_Sym *symbol)
+{
+    const char *name =
+        is_function(symbol) &&
+                cpprof__ranges_find(source->code, symbol->st_value)
+            ? elf_strptr(source->elf, source->names, symbol->st_name)
+            : NULL;
+
+    return name && !is_label(name) ? name : NULL;
+}
+
 static void
 add_symbol(struct cpprof__symbols *symbols, const struct source *source,
            const GElf_Sym *symbol, size_t i)
 {
-    const char *name;
+    const char *name = name_of(source, symbol);
     bool is_old;
 
-    if (!is_function(symbol))
-        return;
-    if (!cpprof__ranges_find(source->code, symbol->st_value))
-        return;
-    name = elf_strptr(source->elf, source->names, symbol->st_name);
-    if (!name || is_label(name))
+    if (!name || !CPPROF__ARRAY_ROOM(&symbols->items, 1))
         return;
     if (GELF_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC &&
         CPPROF__BOUNDED_ROOM(&symbols->resolvers))
@@ -143,7 +158,95 @@ open_source(struct source *source, Elf *elf, uint32_t type)
         source->versions = find_data(elf, SHT_GNU_versym, &header);
     source->data = find_data(elf, type, &header);
     source->names = header.sh_link;
-    return source->data && source->data->d_buf;
+    if (!source->data || !source->data->d_buf)
+        return false;
+    source->n =
+        source->data->d_size / gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+    if (source->n > INT32_MAX)
+        source->n = INT32_MAX;
+    return true;
+}
+
+/* ---- as many as are needed --------------------------------------------- */
+
+/* A symbol with a size, cut off where its section ends; empty: none. */
+static struct cpprof__range
+extent_of(const struct source *source, const GElf_Sym *symbol)
+{
+    const struct cpprof__range *section =
+        cpprof__ranges_find(source->code, symbol->st_value);
+    uint64_t room = section ? section->limit - symbol->st_value : 0;
+
+    return (struct cpprof__range){
+        symbol->st_value,
+        symbol->st_value + (symbol->st_size < room ? symbol->st_size : room), 0,
+        0};
+}
+
+/* Where the symbols of the wanted addresses are. False: one has none that says
+ * where it ends. */
+static bool
+find_known(struct cpprof__symbols *symbols, const struct source *source)
+{
+    const struct cpprof__wanted *wanted = symbols->wanted;
+    GElf_Sym symbol;
+    size_t i, at;
+
+    for (i = 0; i < source->n; i++) {
+        if (!gelf_getsym(source->data, (int)i, &symbol) || !symbol.st_size)
+            continue;
+        at = cpprof__wanted_from(wanted, symbol.st_value);
+        if (at < wanted->n &&
+            wanted->at[at] - symbol.st_value < symbol.st_size &&
+            name_of(source, &symbol))
+            cpprof__ranges_add(&symbols->known, extent_of(source, &symbol));
+    }
+    if (!cpprof__ranges_seal(&symbols->known))
+        return false;
+    for (i = 0; i < wanted->n; i++)
+        if (!cpprof__ranges_find(&symbols->known, wanted->at[i]))
+            return false;
+    return true;
+}
+
+/* Add those that lie where the table is to be as the whole one. False: one lies
+ * only partly there. */
+static bool
+add_known(struct cpprof__symbols *symbols, const struct source *source)
+{
+    GElf_Sym symbol;
+    size_t i;
+
+    for (i = 0; i < source->n; i++) {
+        const struct cpprof__range *above, *at;
+        struct cpprof__range extent;
+
+        if (!gelf_getsym(source->data, (int)i, &symbol))
+            continue;
+        above = cpprof__ranges_above(&symbols->known, symbol.st_value);
+        at = cpprof__ranges_find(&symbols->known, symbol.st_value);
+        if (!at && (!above || symbol.st_size <= above->start - symbol.st_value))
+            continue;
+        extent = extent_of(source, &symbol);
+        if (at ? extent.limit > at->limit : extent.limit > above->start)
+            return false;
+        add_symbol(symbols, source, &symbol, i);
+    }
+    return true;
+}
+
+static bool
+add_all(struct cpprof__symbols *symbols, const struct source *source)
+{
+    GElf_Sym symbol;
+    size_t i;
+
+    if (!CPPROF__ARRAY_ROOM(&symbols->items, source->n))
+        return false;
+    for (i = 0; i < source->n; i++)
+        if (gelf_getsym(source->data, (int)i, &symbol))
+            add_symbol(symbols, source, &symbol, i);
+    return true;
 }
 
 bool
@@ -152,21 +255,39 @@ cpprof__symbols_add(struct cpprof__symbols *symbols,
                     const struct cpprof__ranges *code)
 {
     struct source source = {.is_whole = type == SHT_SYMTAB, .code = code};
-    GElf_Sym symbol;
-    size_t n_entries;
-    size_t i;
 
     if (!file->elf || !open_source(&source, file->elf, type))
         return false;
-    n_entries =
-        source.data->d_size / gelf_fsize(file->elf, ELF_T_SYM, 1, EV_CURRENT);
-    if (!CPPROF__ARRAY_ROOM(&symbols->items, n_entries))
-        return false;
-    for (i = 0; i < n_entries && i <= INT32_MAX; i++)
-        if (gelf_getsym(source.data, (int)i, &symbol))
-            add_symbol(symbols, &source, &symbol, i);
-    return true;
+    if (source.is_whole && symbols->wanted) {
+        symbols->file = file;
+        symbols->code = code;
+        if (find_known(symbols, &source) && add_known(symbols, &source))
+            return true;
+        cpprof__symbols_free(symbols);
+    }
+    return add_all(symbols, &source);
 }
+
+/* Read the others, for an address that is not known. */
+static void
+complete(struct cpprof__symbols *symbols)
+{
+    const struct cpprof__elf_file *file = symbols->file;
+    const struct cpprof__ranges *code = symbols->code;
+
+    cpprof__symbols_free(symbols);
+    if (cpprof__symbols_add(symbols, file, SHT_SYMTAB, code))
+        cpprof__symbols_seal(symbols, code);
+}
+
+static void
+know(struct cpprof__symbols *symbols, uint64_t address)
+{
+    if (symbols->known.n && !cpprof__ranges_find(&symbols->known, address))
+        complete(symbols);
+}
+
+/* ---- the table --------------------------------------------------------- */
 
 static int
 compare(const void *a, const void *b)
@@ -247,27 +368,32 @@ cpprof__symbols_seal(struct cpprof__symbols *symbols,
 }
 
 const char *
-cpprof__symbols_at(const struct cpprof__symbols *symbols, uint64_t start,
+cpprof__symbols_at(struct cpprof__symbols *symbols, uint64_t start,
                    bool has_size)
 {
-    const struct cpprof__range *range =
-        cpprof__ranges_find(&symbols->ranges, start);
+    const struct cpprof__range *range;
 
+    know(symbols, start);
+    range = cpprof__ranges_find(&symbols->ranges, start);
     return range && range->start == start && (has_size || range->rank == BARE)
                ? symbols->names[range->value]
                : NULL;
 }
 
 const char *
-cpprof__symbols_before(const struct cpprof__symbols *symbols,
+cpprof__symbols_before(struct cpprof__symbols *symbols,
                        const struct cpprof__ranges *code, uint64_t address,
                        uint64_t *start)
 {
     const struct cpprof__ranges *all = &symbols->ranges;
     const struct cpprof__range *section = cpprof__ranges_find(code, address);
-    const struct cpprof__range *above = cpprof__ranges_above(all, address);
-    size_t n = above ? (size_t)(above - all->items) : all->n;
+    const struct cpprof__range *above;
+    size_t n;
 
+    if (symbols->known.n)
+        complete(symbols);
+    above = cpprof__ranges_above(all, address);
+    n = above ? (size_t)(above - all->items) : all->n;
     if (!section || !n || all->items[n - 1].start < section->start)
         return NULL;
     *start = all->items[n - 1].start;
@@ -275,11 +401,12 @@ cpprof__symbols_before(const struct cpprof__symbols *symbols,
 }
 
 const struct cpprof__range *
-cpprof__symbols_range(const struct cpprof__symbols *symbols, uint64_t address)
+cpprof__symbols_range(struct cpprof__symbols *symbols, uint64_t address)
 {
-    const struct cpprof__range *range =
-        cpprof__ranges_find(&symbols->ranges, address);
+    const struct cpprof__range *range;
 
+    know(symbols, address);
+    range = cpprof__ranges_find(&symbols->ranges, address);
     return range && range->rank != BARE ? range : NULL;
 }
 
@@ -290,7 +417,7 @@ cpprof__symbols_has_end(const struct cpprof__range *range)
 }
 
 const char *
-cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address)
+cpprof__symbols_find(struct cpprof__symbols *symbols, uint64_t address)
 {
     const struct cpprof__range *range = cpprof__symbols_range(symbols, address);
 

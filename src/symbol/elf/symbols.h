@@ -17,6 +17,13 @@
 
 /* Zero bytes is a valid, empty table. */
 struct cpprof__symbols {
+    /* Set before anything is added: what will be asked for; NULL: anything. */
+    const struct cpprof__wanted *wanted;
+    /* Where the table is as it would be if it had all symbols, which are read
+     * when another address is asked for; empty: everywhere. */
+    struct cpprof__ranges known;
+    const struct cpprof__elf_file *file; /* that has all */
+    const struct cpprof__ranges *code;
     /* Until sealed: what was added. */
     CPPROF__ARRAY(struct cpprof__symbol {
         uint64_t start;
@@ -64,22 +71,22 @@ cpprof__symbols_has_end(const struct cpprof__range *range);
  * last: write, not __GI___libc_write; free, not cfree.
  */
 const char *
-cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address);
+cpprof__symbols_find(struct cpprof__symbols *symbols, uint64_t address);
 
 /* The range of that symbol, or NULL. */
 const struct cpprof__range *
-cpprof__symbols_range(const struct cpprof__symbols *symbols, uint64_t address);
+cpprof__symbols_range(struct cpprof__symbols *symbols, uint64_t address);
 
 /* The symbol that starts there, of those that cover nothing; has_size: of all.
  * Or NULL. */
 const char *
-cpprof__symbols_at(const struct cpprof__symbols *symbols, uint64_t start,
+cpprof__symbols_at(struct cpprof__symbols *symbols, uint64_t start,
                    bool has_size);
 
 /* The last symbol that starts before address in its section, and where; or
  * NULL. What it names may have ended long before. */
 const char *
-cpprof__symbols_before(const struct cpprof__symbols *symbols,
+cpprof__symbols_before(struct cpprof__symbols *symbols,
                        const struct cpprof__ranges *code, uint64_t address,
                        uint64_t *start);
 
@@ -92,7 +99,7 @@ cpprof__symbols_free(struct cpprof__symbols *symbols);
  */
 const char *
 cpprof__plt_find(const struct cpprof__elf_file *file,
-                 const struct cpprof__symbols *symbols, uint64_t address);
+                 struct cpprof__symbols *symbols, uint64_t address);
 
 /* Is the address in a section of stubs? */
 bool
