@@ -13,6 +13,7 @@
 
 #include "symbol/elf/elf_file.h"
 #include "symbol/elf/needed.h"
+#include "symbol/module.h"
 
 #define N_FUNCTIONS_MAX 5000
 
@@ -326,6 +327,42 @@ inlined_function_of_a_part_is_named(void **state)
     cpprof__symbolizer.free(s);
 }
 
+static void
+part_of_a_linked_debug_file_is_read(void **state)
+{
+    const char *const expected[] = {"first"};
+    struct cpprof__symbolizer_options options = {.addresses = true};
+    struct cpprof__symbolizer_mapping mapping = {.limit = UINT64_MAX};
+    struct cpprof__module module = {0};
+    struct cpprof__names names = {0};
+    struct cpprof__frame frame = {0};
+    char path[PATH_MAX];
+    size_t i;
+
+    list_functions("plain");
+    snprintf(path, sizeof path, "%s/plain.so", folder);
+    mapping.path = module.path = cpprof__strdup(path);
+    mapping.build_id = "";
+    for (i = 0; i < 1; i++) {
+        cpprof__module_expect(&module, &options, &mapping,
+                              address_in(expected[i]));
+        assert_int_equal(
+            cpprof__module_resolve(&module, &options, &names, &mapping,
+                                   address_in(expected[i]), &frame, 1),
+            1);
+        assert_string_equal(frame.name, expected[i]);
+        assert_non_null(frame.file);
+        assert_true(module.debug.is_partial);
+    }
+    assert_int_equal(cpprof__module_resolve(&module, &options, &names, &mapping,
+                                            address_in("last"), &frame, 1),
+                     1);
+    assert_string_equal(frame.name, "last");
+    assert_false(module.debug.is_partial);
+    cpprof__module_close(&module);
+    cpprof__names_free(&names);
+}
+
 /* ---- symbols ----------------------------------------------------------- */
 
 static const char symbols_s[] =
@@ -579,6 +616,7 @@ main(void)
         cmocka_unit_test(unexpected_address_gets_the_answer_of_the_whole),
         cmocka_unit_test(unit_that_refers_to_others_is_read_with_all_of_them),
         cmocka_unit_test(inlined_function_of_a_part_is_named),
+        cmocka_unit_test(part_of_a_linked_debug_file_is_read),
         cmocka_unit_test(unit_is_needed_up_to_the_next_one),
         cmocka_unit_test(units_of_expected_addresses_are_needed_and_no_others),
         cmocka_unit_test(

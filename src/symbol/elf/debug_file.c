@@ -68,7 +68,7 @@ static bool
 open_linked(struct cpprof__elf_file *debug, const struct link *link,
             const char *path)
 {
-    struct cpprof__elf_file file = {0};
+    struct cpprof__elf_file file = {.wanted = debug->wanted};
     const char *id = link->image->build_id;
 
     if (!cpprof__elf_open(&file, path, id, link->use))
