@@ -10,8 +10,9 @@
  * /proc, where the kernel keeps the file that runs even after it was replaced.
  *
  * Of a debug file that is packed only the units that the expected addresses
- * need are read. Where another one is asked for, or a unit refers to others,
- * the module is opened once more, whole: the answers are the same either way.
+ * need are read. If more were expected since then the module is opened once
+ * more for all of them; where another address is asked for, or a unit refers to
+ * others, it is opened whole: the answers are the same either way.
  *
  * Invariants: all work on files happens under cpprof__without_exit(), because
  * the libraries below end the process when memory runs out; a module in which
@@ -120,7 +121,7 @@ cpprof__module_expect(struct cpprof__module *module,
                       const struct cpprof__symbolizer_mapping *mapping,
                       uint64_t pc)
 {
-    if (module->is_opened || module->takes_all)
+    if (module->takes_all || (module->is_opened && !module->debug.is_partial))
         return;
     if (module->expected.n >= EXPECTED_MAX ||
         !CPPROF__BOUNDED_ROOM(&module->expected))
@@ -344,6 +345,7 @@ open_module(struct cpprof__module *module,
     struct cpprof__elf_file *file = &module->image;
 
     module->is_opened = true;
+    module->n_opened_for = module->expected.n;
     open_image(module, options);
     if (module->image.elf)
         module->segments =
@@ -463,6 +465,20 @@ open_whole(struct cpprof__module *module,
            const struct cpprof__symbolizer_options *options)
 {
     close_files(module);
+    open_module(module, options);
+}
+
+/* For what is expected now. */
+static void
+open_again(struct cpprof__module *module,
+           const struct cpprof__symbolizer_options *options)
+{
+    struct cpprof__module kept = *module;
+
+    memset(&module->expected, 0, sizeof module->expected);
+    close_files(module);
+    memcpy(&module->expected, &kept.expected, sizeof kept.expected);
+    module->takes_all = kept.takes_all;
     open_module(module, options);
 }
 
@@ -715,7 +731,10 @@ answer(void *arg)
         open_whole(q->module, q->options);
     if (q->mapping && (q->options->addresses ||
                        to_image(q->module, q->mapping, q->pc, &address))) {
-        if (!is_enough_for(q->module, address))
+        if (!is_enough_for(q->module, address) &&
+            q->module->n_opened_for < q->module->expected.n)
+            open_again(q->module, q->options);
+        if (!is_enough(q->module) || !is_enough_for(q->module, address))
             open_whole(q->module, q->options);
         q->n = resolve_address(q, address);
         set_entry(q, address);

@@ -25,8 +25,9 @@ struct cpprof__module {
     uint64_t map_limit;
 
     /* Offsets in the file, or addresses where those are given, that will be
-     * asked for; read before the file is opened. */
+     * asked for; the file was opened for the first n_opened_for of them. */
     CPPROF__ARRAY(uint64_t) expected;
+    size_t n_opened_for;
     bool takes_all; /* others are asked for, too */
 
     bool is_opened;
