@@ -9,10 +9,11 @@
  * its path if the build id there is the right one. Otherwise it is opened from
  * /proc, where the kernel keeps the file that runs even after it was replaced.
  *
- * Of a debug file that is packed only the units that the expected addresses
- * need are read. If more were expected since then the module is opened once
- * more for all of them; where another address is asked for, or a unit refers to
- * others, it is opened whole: the answers are the same either way.
+ * Of debug information only the units that the expected addresses need are
+ * read, if .debug_aranges tells which. If more were expected since then the
+ * module is opened once more for all of them; where another address is asked
+ * for, or a unit refers to others, it is opened whole: the answers are the same
+ * either way.
  *
  * Invariants: all work on files happens under cpprof__without_exit(), because
  * the libraries below end the process when memory runs out; a module in which
@@ -21,7 +22,6 @@
 #include "symbol/module.h"
 
 #include "own/memory.h"
-#include "own/sort.h"
 #include "symbol/elf/way_out.h"
 #include <cpprof/object.h>
 
@@ -115,13 +115,19 @@ offset_of(const struct cpprof__symbolizer_mapping *mapping, uint64_t pc)
     return pc - mapping->start + mapping->offset;
 }
 
+static bool
+is_partial(const struct cpprof__module *module)
+{
+    return module->image.is_partial || module->debug.is_partial;
+}
+
 void
 cpprof__module_expect(struct cpprof__module *module,
                       const struct cpprof__symbolizer_options *options,
                       const struct cpprof__symbolizer_mapping *mapping,
                       uint64_t pc)
 {
-    if (module->takes_all || (module->is_opened && !module->debug.is_partial))
+    if (module->takes_all || (module->is_opened && !is_partial(module)))
         return;
     if (module->expected.n >= EXPECTED_MAX ||
         !CPPROF__BOUNDED_ROOM(&module->expected))
@@ -131,53 +137,23 @@ cpprof__module_expect(struct cpprof__module *module,
             options->addresses ? pc : offset_of(mapping, pc);
 }
 
-static bool
-in_segments(const struct cpprof__module *module, uint64_t offset,
-            uint64_t *address)
-{
-    size_t i;
-
-    for (i = 0; i < module->n_segments; i++) {
-        const struct cpprof__segment *segment = &module->segments[i];
-
-        if (offset >= segment->offset &&
-            offset - segment->offset < segment->n_bytes) {
-            *address = offset - segment->offset + segment->address;
-            return true;
-        }
-    }
-    return false;
-}
-
-static int
-by_address(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Known for what is in the image; what is not is in no unit of it. */
+/* They become addresses when the image is opened. */
 static void
 set_wanted(struct cpprof__module *module,
            const struct cpprof__symbolizer_options *options)
 {
+    size_t n_bytes = module->expected.n * sizeof *module->expected.at;
     struct cpprof__wanted *wanted = &module->wanted;
-    size_t i;
 
-    if (module->takes_all || !module->expected.n || !module->image.elf)
+    if (module->takes_all || !module->expected.n)
         return;
-    wanted->at = cpprof__calloc(module->expected.n, sizeof *wanted->at);
-    for (i = 0; wanted->at && i < module->expected.n; i++) {
-        uint64_t at = module->expected.at[i];
-
-        if (options->addresses || in_segments(module, at, &at))
-            wanted->at[wanted->n++] = at;
-    }
-    if (!wanted->n)
+    wanted->at = cpprof__malloc(n_bytes);
+    if (!wanted->at)
         return;
-    cpprof__sort(wanted->at, wanted->n, sizeof *wanted->at, by_address);
-    module->debug.wanted = wanted;
+    memcpy(wanted->at, module->expected.at, n_bytes);
+    wanted->n = module->expected.n;
+    wanted->are_offsets = !options->addresses;
+    module->image.wanted = wanted;
 }
 
 /* ---- opening ----------------------------------------------------------- */
@@ -346,11 +322,12 @@ open_module(struct cpprof__module *module,
 
     module->is_opened = true;
     module->n_opened_for = module->expected.n;
-    open_image(module, options);
-    if (module->image.elf)
-        module->segments =
-            cpprof__elf_segments(&module->image, &module->n_segments);
     set_wanted(module, options);
+    open_image(module, options);
+    if (!module->image.elf || module->wanted.are_offsets)
+        module->wanted.n = 0;
+    if (module->wanted.n)
+        module->debug.wanted = &module->wanted;
     open_debug_file(module, options);
     if (!file->elf)
         file = &module->debug;
@@ -383,7 +360,6 @@ close_files(struct cpprof__module *module)
     cpprof__frame_table_free(&module->frame_table);
     cpprof__symbols_free(&module->symbols);
     cpprof__ranges_free(&module->code);
-    cpprof__free(module->segments);
     cpprof__elf_close(&module->image);
     cpprof__elf_close(&module->debug);
     cpprof__elf_close(&module->shared);
@@ -444,7 +420,7 @@ cpprof__module_forget(struct cpprof__module *module)
 static bool
 is_enough(const struct cpprof__module *module)
 {
-    return !module->debug.is_partial ||
+    return !is_partial(module) ||
            (!module->units.is_cut && module->units.has_inlines);
 }
 
@@ -454,7 +430,7 @@ is_enough_for(struct cpprof__module *module, uint64_t address)
 {
     struct cpprof__unit *unit;
 
-    if (!module->debug.is_partial)
+    if (!is_partial(module))
         return true;
     unit = cpprof__units_find(&module->units, address);
     return unit && !cpprof__unit_refers_out(unit);
@@ -493,7 +469,7 @@ to_image(const struct cpprof__module *module,
          const struct cpprof__symbolizer_mapping *mapping, uint64_t pc,
          uint64_t *address)
 {
-    if (in_segments(module, offset_of(mapping, pc), address))
+    if (cpprof__elf_address(&module->image, offset_of(mapping, pc), address))
         return true;
     *address = pc - mapping->start + module->text_start;
     return !module->image.elf && module->debug.elf;

@@ -41,8 +41,6 @@ struct cpprof__module {
     struct cpprof__elf_file mini;   /* MiniDebugInfo */
 
     struct cpprof__wanted wanted; /* what is expected, in the image */
-    struct cpprof__segment *segments;
-    size_t n_segments;
     uint64_t text_start; /* page of the code's first byte, if image is gone */
     struct cpprof__ranges code;
     struct cpprof__symbols symbols;

@@ -18,6 +18,7 @@
 #include "symbol/elf/elf_file.h"
 
 #include "own/memory.h"
+#include "own/sort.h"
 #include "symbol/elf/way_out.h"
 
 #include <elfutils/libdwelf.h>
@@ -59,10 +60,54 @@ cpprof__elf_close(struct cpprof__elf_file *file)
     for (i = 0; i < file->n_unpacked; i++)
         cpprof__free(file->unpacked[i]);
     cpprof__free(file->unpacked);
+    cpprof__free(file->segments);
     cpprof__needed_free(&file->needed);
     cpprof__free(file->copy);
     cpprof__free(file->path);
     memset(file, 0, sizeof *file);
+}
+
+static void
+read_segments(struct cpprof__elf_file *file)
+{
+    size_t n, i;
+
+    if (elf_getphdrnum(file->elf, &n) != 0 || n == 0 || n > MOST_SEGMENTS)
+        return;
+    file->segments = cpprof__calloc(n, sizeof *file->segments);
+    for (i = 0; file->segments && i < n; i++) {
+        GElf_Phdr header;
+
+        if (gelf_getphdr(file->elf, (int)i, &header) &&
+            header.p_type == PT_LOAD)
+            file->segments[file->n_segments++] = (struct cpprof__segment){
+                header.p_offset, header.p_vaddr, header.p_filesz};
+    }
+}
+
+static int
+by_address(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* What is not in the image is in no unit of it. */
+static void
+find_wanted(const struct cpprof__elf_file *file, struct cpprof__wanted *wanted)
+{
+    size_t n = wanted->n, i;
+
+    wanted->n = 0;
+    for (i = 0; i < n; i++)
+        if (!wanted->are_offsets)
+            wanted->at[wanted->n++] = wanted->at[i];
+        else if (cpprof__elf_address(file, wanted->at[i],
+                                     &wanted->at[wanted->n]))
+            wanted->n++;
+    wanted->are_offsets = false;
+    cpprof__sort(wanted->at, wanted->n, sizeof *wanted->at, by_address);
 }
 
 /* elf_version() is a setting of the process that libelf wants made. */
@@ -122,6 +167,7 @@ open_fd(struct cpprof__elf_file *file, int fd, const char *build_id)
     if (!is_elf(file->elf))
         return false;
     read_build_id(file);
+    read_segments(file);
     return !*build_id || strcmp(build_id, file->build_id) == 0;
 }
 
@@ -233,6 +279,50 @@ unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
     return bytes;
 }
 
+/* What is in a section, whether it is packed or not. */
+struct content {
+    struct cpprof__packed packed;
+    const void *bytes; /* NULL: packed */
+    uint64_t n;        /* unpacked */
+};
+
+static bool
+look_into(const struct cpprof__elf_file *file, Elf_Scn *section,
+          const GElf_Shdr *header, struct content *content)
+{
+    Elf_Data *raw = section ? elf_rawdata(section, NULL) : NULL;
+
+    *content = (struct content){0};
+    if (!raw || !elf_getdata(section, NULL))
+        return false;
+    if (cpprof__is_packed(file->elf, section, &content->packed)) {
+        content->n = content->packed.n_unpacked;
+        return true;
+    }
+    content->bytes = raw->d_buf;
+    content->n = raw->d_size;
+    return raw->d_buf && !(header->sh_flags & SHF_COMPRESSED);
+}
+
+/* The first n bytes of it at least, in memory of the file's; NULL: they cannot
+ * be had. What a packed section leaves behind is room for others. */
+static const void *
+first_bytes(struct cpprof__elf_file *file,
+            struct libdeflate_decompressor *reader,
+            const struct content *content, uint64_t n)
+{
+    uint64_t room = cpprof__unpacked_room(&content->packed, n);
+    void *bytes;
+
+    if (content->bytes)
+        return content->bytes;
+    bytes = take_room(file, room);
+    if (!bytes)
+        return NULL;
+    file->spare = (struct cpprof__spare){bytes, room};
+    return cpprof__unpack(reader, &content->packed, bytes, room) ? bytes : NULL;
+}
+
 /* The needed units of .debug_info take its place. Where this is not possible it
  * is unpacked as the others are. */
 static void
@@ -240,23 +330,18 @@ unpack_needed(struct cpprof__elf_file *file,
               struct libdeflate_decompressor *reader,
               struct cpprof__picked *picked)
 {
-    uint64_t n = file->needed.n_bytes + CPPROF__UNIT_HEAD, room;
-    struct cpprof__packed packed;
+    uint64_t n = file->needed.n_bytes + CPPROF__UNIT_HEAD;
+    struct content info;
     GElf_Shdr header;
     Elf_Scn *section = cpprof__elf_section(file, ".debug_info", &header);
-    void *bytes;
+    const void *bytes;
 
     picked->n_abbrev = UINT64_MAX;
-    if (!file->needed.units.n || !elf_getdata(section, NULL) ||
-        !cpprof__is_packed(file->elf, section, &packed))
+    if (!file->needed.units.n || !look_into(file, section, &header, &info))
         return;
-    room = cpprof__unpacked_room(&packed, n);
-    bytes = take_room(file, room);
-    if (!bytes)
-        return;
-    file->spare = (struct cpprof__spare){bytes, room};
-    if (!cpprof__unpack(reader, &packed, bytes, room) ||
-        !cpprof__needed_pick(&file->needed, bytes, n < room ? n : room, picked))
+    bytes = first_bytes(file, reader, &info, n);
+    if (!bytes || !cpprof__needed_pick(&file->needed, bytes,
+                                       n < info.n ? n : info.n, picked))
         return;
     file->unpacked[file->n_unpacked++] = picked->info;
     file->n_unpacked_bytes += picked->n_info;
@@ -289,26 +374,29 @@ static void
 find_needed(struct cpprof__elf_file *file,
             struct libdeflate_decompressor *reader)
 {
-    struct cpprof__packed info, packed;
+    struct content info, aranges;
     GElf_Shdr header;
     Elf_Scn *section = cpprof__elf_section(file, ".debug_info", &header);
-    void *bytes;
+    void *room = NULL;
 
-    if (!file->wanted || !section ||
-        !cpprof__is_packed(file->elf, section, &info) ||
-        info.n_unpacked < CPPROF__LEAST_PARTIAL ||
+    if (!file->wanted || !file->wanted->n ||
+        !look_into(file, section, &header, &info) ||
+        info.n < CPPROF__LEAST_PARTIAL ||
         cpprof__elf_has_section(file, ".debug_types") ||
         cpprof__elf_has_section(file, ".gnu_debugaltlink"))
         return;
     section = cpprof__elf_section(file, ".debug_aranges", &header);
-    if (!section || !cpprof__is_packed(file->elf, section, &packed) ||
-        packed.n_unpacked > info.n_unpacked)
+    if (!look_into(file, section, &header, &aranges) || aranges.n > info.n)
         return;
-    bytes = cpprof__room_for(packed.n_unpacked);
-    if (bytes && cpprof__unpack(reader, &packed, bytes, packed.n_unpacked))
-        cpprof__needed_find(bytes, packed.n_unpacked, file->wanted,
+    if (!aranges.bytes && (room = cpprof__room_for(aranges.n)) &&
+        cpprof__unpack(reader, &aranges.packed, room, aranges.n))
+        aranges.bytes = room;
+    if (aranges.bytes)
+        cpprof__needed_find(aranges.bytes, aranges.n, file->wanted,
                             &file->needed);
-    cpprof__free(bytes);
+    if (file->needed.n_bytes > info.n)
+        file->needed.n_bytes = info.n;
+    cpprof__free(room);
 }
 
 static bool
@@ -414,6 +502,8 @@ open_it(void *arg)
 
     if (!o->file.path || !open_fd(&o->file, o->fd, o->build_id))
         return;
+    if (o->file.wanted)
+        find_wanted(&o->file, o->file.wanted);
     /* While the descriptor is open: libdw looks up where the file lies, since
      * split units are searched beside it. */
     if (o->use == CPPROF__ELF_DWARF)
@@ -457,6 +547,7 @@ cpprof__elf_open_memory(struct cpprof__elf_file *file, void *image, size_t n)
         return false;
     }
     read_build_id(&opened);
+    read_segments(&opened);
     *file = opened;
     return true;
 }
@@ -490,27 +581,22 @@ cpprof__elf_has_section(const struct cpprof__elf_file *file, const char *name)
     return file->elf && cpprof__elf_section(file, name, &header);
 }
 
-struct cpprof__segment *
-cpprof__elf_segments(const struct cpprof__elf_file *file, size_t *n)
+bool
+cpprof__elf_address(const struct cpprof__elf_file *file, uint64_t offset,
+                    uint64_t *address)
 {
-    struct cpprof__segment *segments;
-    size_t n_headers;
     size_t i;
 
-    *n = 0;
-    if (elf_getphdrnum(file->elf, &n_headers) != 0 || n_headers == 0 ||
-        n_headers > MOST_SEGMENTS)
-        return NULL;
-    segments = cpprof__calloc(n_headers, sizeof *segments);
-    for (i = 0; segments && i < n_headers; i++) {
-        GElf_Phdr header;
+    for (i = 0; i < file->n_segments; i++) {
+        const struct cpprof__segment *segment = &file->segments[i];
 
-        if (gelf_getphdr(file->elf, (int)i, &header) &&
-            header.p_type == PT_LOAD)
-            segments[(*n)++] = (struct cpprof__segment){
-                header.p_offset, header.p_vaddr, header.p_filesz};
+        if (offset >= segment->offset &&
+            offset - segment->offset < segment->n_bytes) {
+            *address = offset - segment->offset + segment->address;
+            return true;
+        }
     }
-    return segments;
+    return false;
 }
 
 static void

@@ -43,14 +43,17 @@ struct cpprof__elf_file {
         uint64_t n;
     } spare;
     struct cpprof__late_lines late_lines; /* not unpacked yet */
-    struct cpprof__file_state {           /* when it was opened */
+    struct cpprof__segment *segments;     /* that are loaded */
+    size_t n_segments;
+    struct cpprof__file_state { /* when it was opened */
         dev_t dev;
         ino_t inode;
         off_t n_bytes;
         struct timespec modified;
     } state;
-    /* Given before it is opened: what will be asked for; NULL: anything. */
-    const struct cpprof__wanted *wanted;
+    /* Given before it is opened: what will be asked for; NULL: anything. If
+     * these are offsets they are made addresses. */
+    struct cpprof__wanted *wanted;
     struct cpprof__needed needed;       /* the units of these */
     bool is_partial;                    /* .debug_info has only them */
     char build_id[CPPROF_BUILD_ID_MAX]; /* "": has none */
@@ -105,9 +108,11 @@ cpprof__elf_has_dwarf(const struct cpprof__elf_file *file)
            cpprof__elf_has_section(file, ".zdebug_info");
 }
 
-/* The loaded parts, *n of them, from malloc; NULL when there are none. */
-struct cpprof__segment *
-cpprof__elf_segments(const struct cpprof__elf_file *file, size_t *n);
+/* Where the byte at an offset lies in memory. False: it is not loaded, or the
+ * file is not open. */
+bool
+cpprof__elf_address(const struct cpprof__elf_file *file, uint64_t offset,
+                    uint64_t *address);
 
 /* Where code lies: the executable sections, or segments where the section
  * headers are stripped; value: index of the section. */

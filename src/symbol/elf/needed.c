@@ -157,8 +157,7 @@ cpprof__needed_find(const void *aranges, size_t n,
         cpprof__sort(needed->units.at, needed->units.n,
                      sizeof *needed->units.at, by_offset);
         needed->n_bytes = UINT64_MAX;
-        is_found = each_set(&walk, aranges, n, note_end) &&
-                   needed->n_bytes != UINT64_MAX;
+        is_found = each_set(&walk, aranges, n, note_end);
     }
     if (!is_found)
         cpprof__needed_free(needed);

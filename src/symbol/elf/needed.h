@@ -17,6 +17,7 @@
 struct cpprof__wanted {
     uint64_t *at; /* sorted */
     size_t n;
+    bool are_offsets; /* in its file, in any order: it is not open yet */
 };
 
 /* The number of the first of them from `at` on. */
@@ -25,7 +26,7 @@ cpprof__wanted_from(const struct cpprof__wanted *wanted, uint64_t at);
 
 /* The units that they lie in. Zero bytes: any. */
 struct cpprof__needed {
-    uint64_t n_bytes;              /* of .debug_info */
+    uint64_t n_bytes; /* of .debug_info; UINT64_MAX: the last one is needed */
     CPPROF__ARRAY(uint64_t) units; /* where they begin in it, sorted */
 };
 
