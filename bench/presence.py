@@ -7,8 +7,9 @@ not how busy the machine is; the second is time that passed. Start is what it
 takes to main(), exit from the end of main() to the end of the process. The
 program does next to nothing, so these are the costs of being there, not of
 sampling. The row of an empty library is the least that a preloaded one can
-cost; the next has one that exports as many names as ours, and the third one
-with a thread that sleeps, in each child, too.
+cost; the next has one that exports as many names as ours, the third one with
+a thread that sleeps, in each child, too, and the fourth one with a thread that
+libc knows nothing of.
 """
 import glob
 import os
@@ -39,6 +40,7 @@ def ways(build, folder):
             ("empty library", {"LD_PRELOAD": empty % ""}),
             ("empty, our names", {"LD_PRELOAD": empty % "_names"}),
             ("empty, a thread", {"LD_PRELOAD": empty % "_thread"}),
+            ("empty, a clone()", {"LD_PRELOAD": empty % "_clone"}),
             ("off", {"LD_PRELOAD": ours})]
     for name, words in (
             ("cpu", "cpu" + out), ("heap", "heap" + out),
