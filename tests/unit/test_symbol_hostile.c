@@ -22,6 +22,14 @@ struct image {
     uint64_t n_code;
 };
 
+/* So much debug information that only a part of it is read. */
+static const char units[] =
+    "awk 'BEGIN { for (u = 0; u < 24; u++) for (i = 0; i < 150; i++)"
+    " { n = sprintf(\"%02d_%03d\", u, i); print \"struct kind_\" n"
+    " \" { int member_\" n \"; struct kind_\" n \" *next_\" n"
+    " \"; };\\nint work_\" n \"(struct kind_\" n \" *p, int x)"
+    " { return p->member_\" n \" + x; }\" >sprintf(\"unit_%02d.c\", u) } }'";
+
 static int
 make_images(void **state)
 {
@@ -48,7 +56,10 @@ make_images(void **state)
                 "g++ -std=c++17 -O2 -fPIC -c -gdwarf-5 rich.cc && "
                 "g++ -shared -o rich.so rich.o inline.o && "
                 "gcc -O2 -fPIC -shared -g -gz -o packed.so %s/inline.c",
-                folder);
+                folder) ||
+           !run("%s", units) ||
+           !run("gcc -fPIC -shared -g -o units.so unit_*.c && objcopy "
+                "--compress-debug-sections=zlib units.so packed_units.so");
 }
 
 static void
@@ -88,6 +99,9 @@ find_parts(struct image *image)
                    strstr(name, "rela") || strstr(name, "note")) {
             add_part(image, header.sh_offset, header.sh_size);
         }
+        /* The head of the first unit, which leads to the others. */
+        if (strcmp(name, ".debug_info") == 0)
+            add_part(image, header.sh_offset, 64);
     }
     elf_end(elf);
     cpprof__within_end(before);
@@ -153,7 +167,8 @@ check_frames(const struct cpprof__frame *frames, size_t n)
     }
 }
 
-/* Ask about addresses all over the code; how many frames there are. */
+/* Ask about addresses all over the code, half of which are expected; how many
+ * frames there are. */
 static size_t
 ask(const struct image *image, const char *name, bool functions_only)
 {
@@ -166,6 +181,9 @@ ask(const struct image *image, const char *name, bool functions_only)
     l.mapping = (struct cpprof__symbolizer_mapping){
         0x7f0000000000, 0x7f0000000000 + image->n, 0, l.path, ""};
     symbolize(&l, functions_only);
+    for (i = 0; i < image->n_code / 2; i += image->n_code / 50 + 1)
+        cpprof__symbolizer.expect(l.symbolizer, 0,
+                                  0x7f0000000000 + image->code + i);
     for (i = 0; i < image->n_code; i += image->n_code / 50 + 1) {
         size_t n = frames_of(&l, 0x7f0000000000 + image->code + i, frames);
 
@@ -217,12 +235,20 @@ damaged_packed_dwarf_is_no_harm(void **state)
     check_damaged("packed.so");
 }
 
+static void
+damaged_part_of_the_units_is_no_harm(void **state)
+{
+    check_damaged("units.so");
+    check_damaged("packed_units.so");
+}
+
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(damaged_dwarf_of_cxx_is_no_harm),
         cmocka_unit_test(damaged_packed_dwarf_is_no_harm),
+        cmocka_unit_test(damaged_part_of_the_units_is_no_harm),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
