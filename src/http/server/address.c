@@ -8,8 +8,8 @@
  */
 #include "http/server/address.h"
 
-#include "base/descriptor.h"
 #include "base/status.h"
+#include "http/server/high_descriptors.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -10,8 +10,8 @@
  */
 #include "http/server/server.h"
 
-#include "base/descriptor.h"
 #include "base/status.h"
+#include "http/server/high_descriptors.h"
 
 #include <errno.h>
 #include <stdio.h>

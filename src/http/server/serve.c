@@ -14,7 +14,7 @@
 #include "http/server/server.h"
 
 #include "arch/atomic.h"
-#include "base/descriptor.h"
+#include "http/server/high_descriptors.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Keeps our descriptors out of the way of the program that we run in. */
-#ifndef BASE_DESCRIPTOR_H
-#define BASE_DESCRIPTOR_H
+#ifndef HTTP_HIGH_DESCRIPTORS_H
+#define HTTP_HIGH_DESCRIPTORS_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/descriptor.h"
+#include "http/server/high_descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
