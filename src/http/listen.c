@@ -12,11 +12,11 @@
 
 #include "arch/atomic.h"
 #include "arch/place.h"
+#include "base/file.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
-#include "collect/runtime/first_line.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"

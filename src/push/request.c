@@ -8,7 +8,7 @@
  */
 #include "push/request.h"
 
-#include "collect/runtime/first_line.h"
+#include "base/file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  */
 #include "push/resource.h"
 
+#include "base/file.h"
 #include "collect/runtime/proc.h"
 
 #include <ctype.h>
@@ -72,7 +73,7 @@ put_container(struct cpprof__buffer *out)
     for (i = 0; i < 2 && !id; i++) {
         struct cpprof__buffer text = {0};
 
-        if (cpprof__proc_read(paths[i], &text) &&
+        if (!cpprof__file_read(&text, paths[i], SIZE_MAX) &&
             (id = cpprof__push_container((const char *)text.data)))
             put(out, "container.id", id, ID_CHARS);
         cpprof__buffer_free(&text);

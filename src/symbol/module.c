@@ -21,11 +21,11 @@
  */
 #include "symbol/module.h"
 
+#include "base/file.h"
 #include "own/memory.h"
 #include "symbol/elf/way_out.h"
 #include <cpprof/object.h>
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -164,16 +164,11 @@ find_vdso(struct cpprof_map *line)
 {
     struct cpprof__buffer text = {0};
     /* That of the process is empty once its main thread has ended. */
-    int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
-    const char *at;
     bool found = false;
+    const char *at;
 
-    if (fd < 0)
-        fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        cpprof__buffer_read(&text, fd, SIZE_MAX);
-        close(fd);
-    }
+    if (cpprof__file_read(&text, "/proc/thread-self/maps", SIZE_MAX))
+        cpprof__file_read(&text, "/proc/self/maps", SIZE_MAX);
     at = (const char *)text.data;
     while (!found && text.n &&
            cpprof_maps_next(&at, (const char *)text.data + text.n, line))

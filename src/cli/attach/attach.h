@@ -144,10 +144,10 @@ cpprof__attach_is_stopped(pid_t pid);
 bool
 cpprof__attach_is_over(pid_t pid);
 
-/* A field of /proc/PID/status or of a thread's; false: it has none. */
+/* A field of /proc/PID/status or of a thread's; false and "": it has none. */
 bool
-cpprof__status_field(const char *status, const char *name, char *value,
-                     size_t size);
+cpprof__status_field(const struct cpprof__buffer *status, const char *name,
+                     char *value, size_t size);
 
 /* The text of a file of /proc, terminated. Empty if it cannot be read. */
 void

@@ -131,10 +131,10 @@ has_signal(const struct cpprof__held *held)
 
     cpprof__read_proc(&status, "/proc/%d/task/%d/status", (int)held->pid,
                       (int)held->tid);
-    for (i = 0; i < 2 && status.data; i++)
-        if (cpprof__status_field((char *)status.data, fields[i], value,
-                                 sizeof value))
-            pending |= strtoull(value, NULL, 16);
+    for (i = 0; i < 2; i++) {
+        cpprof__status_field(&status, fields[i], value, sizeof value);
+        pending |= strtoull(value, NULL, 16);
+    }
     cpprof__buffer_free(&status);
     return pending & ~held->mask;
 }

@@ -429,17 +429,14 @@ rank_of_call(long number)
 static int
 rank_of(pid_t pid, pid_t tid, bool force)
 {
-    char state[16] = "", name[32] = "", filter[16] = "";
+    char state[16], name[32], filter[16];
     struct cpprof__buffer text = {0};
     int rank = -1;
 
     cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    if (text.data) {
-        cpprof__status_field((char *)text.data, "State", state, sizeof state);
-        cpprof__status_field((char *)text.data, "Name", name, sizeof name);
-        cpprof__status_field((char *)text.data, "Seccomp", filter,
-                             sizeof filter);
-    }
+    cpprof__status_field(&text, "State", state, sizeof state);
+    cpprof__status_field(&text, "Name", name, sizeof name);
+    cpprof__status_field(&text, "Seccomp", filter, sizeof filter);
     cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
     if (text.data && (*state == 'S' || *state == 'R'))
         rank = (*text.data >= '0' && *text.data <= '9')

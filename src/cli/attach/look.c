@@ -6,6 +6,7 @@
  */
 #include "cli/attach/attach.h"
 
+#include "base/file.h"
 #include "base/text.h"
 #include <cpprof/object.h>
 #include <dirent.h>
@@ -29,38 +30,25 @@ cpprof__read_proc(struct cpprof__buffer *text, const char *format, ...)
 {
     char path[PATH_MAX];
     va_list args;
-    int fd;
 
     va_start(args, format);
     vsnprintf(path, sizeof path, format, args);
     va_end(args);
     cpprof__buffer_free(text);
     *text = (struct cpprof__buffer){0};
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        cpprof__buffer_read(text, fd, PROC_BYTES_MAX);
-        close(fd);
-    }
+    cpprof__file_read(text, path, PROC_BYTES_MAX);
     cpprof__buffer_append(text, "", 1);
 }
 
 bool
-cpprof__status_field(const char *status, const char *name, char *value,
-                     size_t size)
+cpprof__status_field(const struct cpprof__buffer *status, const char *name,
+                     char *value, size_t size)
 {
-    size_t n = strlen(name);
-    const char *line = status;
+    const char *at = cpprof__field((const char *)status->data, name);
 
-    for (; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-        if (strncmp(line, name, n) || line[n] != ':')
-            continue;
-        line += n + 1;
-        line += strspn(line, " \t");
-        snprintf(value, size, "%.*s", (int)strcspn(line, "\n"), line);
-        return true;
-    }
-    *value = 0;
-    return false;
+    snprintf(value, size, "%.*s", at ? (int)strcspn(at, "\n") : 0,
+             at ? at : "");
+    return at != NULL;
 }
 
 /* ------------------------------------------------------------ reasons ---- */
@@ -90,9 +78,7 @@ number(const struct look *look, const char *field)
 {
     char value[64];
 
-    if (!look->status.data || !cpprof__status_field((char *)look->status.data,
-                                                    field, value, sizeof value))
-        return 0;
+    cpprof__status_field(&look->status, field, value, sizeof value);
     return strtol(value, NULL, 10);
 }
 
@@ -148,21 +134,18 @@ look_at_state(struct look *look)
         return no(look, "is a thread of process %ld", number(look, "Tgid"));
     if (pid == getpid())
         return no(look, "is this program itself");
-    cpprof__status_field((char *)look->status.data, "State", state,
-                         sizeof state);
+    cpprof__status_field(&look->status, "State", state, sizeof state);
     if (*state == 'Z' || *state == 'X')
         return no(look, "has ended and waits for its parent (a zombie)");
     if (number(look, "Kthread") ||
         (!number(look, "VmSize") &&
-         !cpprof__status_field((char *)look->status.data, "Kthread", state,
-                               sizeof state)))
+         !cpprof__status_field(&look->status, "Kthread", state, sizeof state)))
         return no(look, "is a thread of the kernel: it has no program");
     if (!number(look, "VmSize"))
         return no(look, ENDED);
     if (!look_at_tracer(look))
         return false;
-    cpprof__status_field((char *)look->status.data, "State", state,
-                         sizeof state);
+    cpprof__status_field(&look->status, "State", state, sizeof state);
     if (*state == 'T' || *state == 't')
         return no(look, CPPROF__STOPPED_WORDS, (int)pid);
     return true;
@@ -176,10 +159,8 @@ has_capability(unsigned n)
     bool has;
 
     cpprof__read_proc(&status, "/proc/self/status");
-    has = status.data &&
-          cpprof__status_field((char *)status.data, "CapEff", value,
-                               sizeof value) &&
-          strtoull(value, NULL, 16) >> n & 1;
+    cpprof__status_field(&status, "CapEff", value, sizeof value);
+    has = strtoull(value, NULL, 16) >> n & 1;
     cpprof__buffer_free(&status);
     return has;
 }
@@ -241,8 +222,8 @@ look_at_walls(struct look *look)
     if (number(look, "Seccomp") && !look->force)
         return no(look, "has a seccomp filter, which may kill it for what "
                         "profiling calls; -force tries all the same");
-    cpprof__status_field((char *)look->status.data, "x86_Thread_features",
-                         value, sizeof value);
+    cpprof__status_field(&look->status, "x86_Thread_features", value,
+                         sizeof value);
     if (strstr(value, "shstk"))
         return no(look, "has a shadow stack, which is not supported");
     return true;
@@ -254,13 +235,11 @@ static bool
 look_at_proc(struct look *look)
 {
     int pid = (int)look->target->pid;
-    char pids[256] = "", path[PATH_MAX];
+    char pids[256], path[PATH_MAX];
     const char *inner;
     struct stat here, there;
 
-    if (look->status.data)
-        cpprof__status_field((char *)look->status.data, "NSpid", pids,
-                             sizeof pids);
+    cpprof__status_field(&look->status, "NSpid", pids, sizeof pids);
     inner = strrchr(pids, '\t');
     snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
     if (!inner || stat(path, &here))
@@ -445,14 +424,11 @@ bool
 cpprof__attach_is_stopped(pid_t pid)
 {
     struct cpprof__buffer status = {0};
-    char state[16] = "", tracer[16] = "";
+    char state[16], tracer[16];
 
     cpprof__read_proc(&status, "/proc/%d/status", (int)pid);
-    if (status.data) {
-        cpprof__status_field((char *)status.data, "State", state, sizeof state);
-        cpprof__status_field((char *)status.data, "TracerPid", tracer,
-                             sizeof tracer);
-    }
+    cpprof__status_field(&status, "State", state, sizeof state);
+    cpprof__status_field(&status, "TracerPid", tracer, sizeof tracer);
     cpprof__buffer_free(&status);
     return *state == 'T' ||
            (*state == 't' && strtol(tracer, NULL, 10) != getpid());
@@ -462,15 +438,12 @@ bool
 cpprof__attach_is_over(pid_t pid)
 {
     struct cpprof__buffer status = {0};
-    char state[16] = "", threads[16] = "", size[32] = "";
+    char state[16], threads[16], size[32];
 
     cpprof__read_proc(&status, "/proc/%d/status", (int)pid);
-    if (status.data) {
-        cpprof__status_field((char *)status.data, "State", state, sizeof state);
-        cpprof__status_field((char *)status.data, "Threads", threads,
-                             sizeof threads);
-        cpprof__status_field((char *)status.data, "VmSize", size, sizeof size);
-    }
+    cpprof__status_field(&status, "State", state, sizeof state);
+    cpprof__status_field(&status, "Threads", threads, sizeof threads);
+    cpprof__status_field(&status, "VmSize", size, sizeof size);
     cpprof__buffer_free(&status);
     return !*state || *state == 'X' ||
            ((*state == 'Z' || !*size) && strtol(threads, NULL, 10) < 2);

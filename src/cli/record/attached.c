@@ -137,13 +137,12 @@ static long
 effective_id(pid_t pid, const char *field)
 {
     struct cpprof__buffer text = {0};
-    char value[64] = "";
+    char value[64];
     long real, effective = -1;
 
     cpprof__read_proc(&text, "/proc/%d/status", (int)pid);
-    if (!text.data ||
-        !cpprof__status_field((char *)text.data, field, value, sizeof value) ||
-        sscanf(value, "%ld %ld", &real, &effective) != 2)
+    cpprof__status_field(&text, field, value, sizeof value);
+    if (sscanf(value, "%ld %ld", &real, &effective) != 2)
         effective = -1;
     cpprof__buffer_free(&text);
     return effective;
@@ -155,16 +154,14 @@ static pid_t
 inner_pid(pid_t pid)
 {
     struct cpprof__buffer text = {0};
-    char value[256] = "";
+    char value[256];
     const char *last;
-    long inner = 0;
+    long inner;
 
     cpprof__read_proc(&text, "/proc/%d/status", (int)pid);
-    if (text.data &&
-        cpprof__status_field((char *)text.data, "NSpid", value, sizeof value)) {
-        last = strrchr(value, '\t');
-        inner = strtol(last ? last : value, NULL, 10);
-    }
+    cpprof__status_field(&text, "NSpid", value, sizeof value);
+    last = strrchr(value, '\t');
+    inner = strtol(last ? last : value, NULL, 10);
     cpprof__buffer_free(&text);
     return inner > 0 ? (pid_t)inner : pid;
 }

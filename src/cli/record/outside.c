@@ -363,12 +363,10 @@ static uint32_t
 count_threads(pid_t pid)
 {
     struct cpprof__buffer status = {0};
-    char value[32] = "";
+    char value[32];
 
     cpprof__read_proc(&status, "/proc/%d/status", (int)pid);
-    if (status.data)
-        cpprof__status_field((char *)status.data, "Threads", value,
-                             sizeof value);
+    cpprof__status_field(&status, "Threads", value, sizeof value);
     cpprof__buffer_free(&status);
     return (uint32_t)strtoul(value, NULL, 10);
 }

@@ -168,7 +168,7 @@ say_system(void)
 static void
 say_limits(void)
 {
-    char limit[64], status[4096], filter[16];
+    char limit[64], filter[16];
     struct cpprof__buffer text = {0};
 
     first_line("/sys/fs/cgroup/memory.max", limit, sizeof limit);
@@ -178,11 +178,10 @@ say_limits(void)
     if (strspn(limit, "0123456789") && strlen(limit) < 18)
         printf("  memory       %s bytes at most (cgroup)\n", limit);
     cpprof__read_proc(&text, "/proc/self/status");
-    snprintf(status, sizeof status, "%s", text.data ? (char *)text.data : "");
-    cpprof__buffer_free(&text);
-    if (!*status)
+    if (text.n < 2)
         puts("  /proc        cannot be read: mappings and threads are unknown");
-    cpprof__status_field(status, "Seccomp", filter, sizeof filter);
+    cpprof__status_field(&text, "Seccomp", filter, sizeof filter);
+    cpprof__buffer_free(&text);
     printf("  user         %u, seccomp filter: %s\n", geteuid(),
            atoi(filter) ? "yes" : "none");
 }

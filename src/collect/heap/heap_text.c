@@ -8,11 +8,11 @@
  *
  * Source: Go runtime/pprof/pprof.go, writeHeapInternal.
  */
+#include "base/file.h"
 #include "base/status.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/runtime/next.h"
 #include "collect/runtime/own_threads.h"
-#include "collect/runtime/proc.h"
 #include "collect/signal/tables/reserve.h"
 #include "own/memory.h"
 #include "own/sort.h"
@@ -156,9 +156,9 @@ take_libc(struct stats *s)
 static uint64_t
 status_bytes(const char *status, const char *key)
 {
-    const char *at = strstr(status, key);
+    const char *at = cpprof__field(status, key);
 
-    return at ? strtoull(at + strlen(key), NULL, 10) * 1024 : 0;
+    return at ? strtoull(at, NULL, 10) * 1024 : 0;
 }
 
 /* Tables and memory of ours, and stacks of threads of ours. */
@@ -180,20 +180,17 @@ take_proc(struct stats *s, bool has_heap)
 
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         s->max_rss = (uint64_t)usage.ru_maxrss * 1024;
-    if (cpprof__proc_read("/proc/self/status", &text)) {
-        cpprof__buffer_append(&text, "", 1);
-        if (!text.failed) {
-            const char *status = (const char *)text.data;
-            uint64_t data = without_ours(status_bytes(status, "\nVmData:"));
-            uint64_t anonymous = status_bytes(status, "\nRssAnon:");
+    if (!cpprof__file_read(&text, "/proc/self/status", SIZE_MAX)) {
+        const char *status = (const char *)text.data;
+        uint64_t data = without_ours(status_bytes(status, "VmData"));
+        uint64_t anonymous = status_bytes(status, "RssAnon");
 
-            s->stack = status_bytes(status, "\nVmStk:");
-            s->sys = data + s->stack;
-            if (!has_heap) {
-                s->heap_sys = data;
-                s->heap_inuse = anonymous < data ? anonymous : data;
-                s->heap_idle = data - s->heap_inuse;
-            }
+        s->stack = status_bytes(status, "VmStk");
+        s->sys = data + s->stack;
+        if (!has_heap) {
+            s->heap_sys = data;
+            s->heap_inuse = anonymous < data ? anonymous : data;
+            s->heap_idle = data - s->heap_inuse;
         }
     }
     cpprof__buffer_free(&text);

@@ -8,7 +8,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "arch/place.h"
-#include "base/buffer.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/leak/child.h"
@@ -102,6 +102,7 @@ add_descriptor(struct cpprof__leak_shared *shared, int32_t tid,
     char path[340], to[64] = "";
     const char *info;
     bool is_epoll;
+    int failed;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/fd/%s", (int)tid, name);
     if (readlink(path, to, sizeof to - 1) < 0)
@@ -111,8 +112,9 @@ add_descriptor(struct cpprof__leak_shared *shared, int32_t tid,
         return true;
     snprintf(path, sizeof path, "/proc/self/task/%d/fdinfo/%s", (int)tid, name);
     text->n = 0;
-    if (!cpprof__proc_read(path, text))
-        return errno == ENOENT; /* it was closed */
+    failed = cpprof__file_read(text, path, SIZE_MAX);
+    if (failed)
+        return failed == ENOENT; /* it was closed */
     info = (const char *)text->data;
     if (is_epoll)
         return add_words(shared, info);
@@ -159,7 +161,7 @@ add_kernel_words(struct cpprof__leak_shared *shared)
     for (i = 0; done && !n_fds && i < n_threads; i++)
         done = add_descriptors(shared, tids[i], &n_fds) || !n_fds;
     cpprof__free(tids);
-    if (done && cpprof__proc_read("/proc/self/timers", &text))
+    if (done && !cpprof__file_read(&text, "/proc/self/timers", SIZE_MAX))
         done = add_words(shared, (const char *)text.data);
     cpprof__buffer_free(&text);
     return done;

@@ -7,7 +7,7 @@
  */
 #include "collect/leak/permit.h"
 
-#include "base/buffer.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "collect/runtime/next.h"
 #include "collect/runtime/own_threads.h"
@@ -31,24 +31,19 @@
 
 /* ---- fields of files --------------------------------------------------- */
 
-/* The number behind a name at the beginning of a line; false: there is none. */
+/* The number of a field; false: there is none. */
 static bool
 read_field(const char *path, const char *name, uint64_t *value)
 {
     struct cpprof__buffer text = {0};
-    const char *line = NULL;
-    size_t n = strlen(name);
+    const char *at = NULL;
 
-    if (cpprof__proc_read(path, &text))
-        line = (const char *)text.data;
-    while (line && strncmp(line, name, n) != 0) {
-        line = strchr(line, '\n');
-        line += line != NULL;
-    }
-    if (line)
-        *value = strtoull(line + n, NULL, 10);
+    if (!cpprof__file_read(&text, path, SIZE_MAX))
+        at = cpprof__field((const char *)text.data, name);
+    if (at)
+        *value = strtoull(at, NULL, 10);
     cpprof__buffer_free(&text);
-    return line != NULL;
+    return at != NULL;
 }
 
 /* A file of one number; "max" is none. */
@@ -60,7 +55,7 @@ read_number(const char *folder, const char *name, uint64_t *value)
     bool has;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    has = cpprof__proc_read(path, &text) && text.data[0] >= '0' &&
+    has = !cpprof__file_read(&text, path, SIZE_MAX) && text.data[0] >= '0' &&
           text.data[0] <= '9';
     *value = has ? strtoull((const char *)text.data, NULL, 10) : 0;
     cpprof__buffer_free(&text);
@@ -116,7 +111,7 @@ room_of_groups(void)
     uint64_t room = UINT64_MAX, left;
     char *line, *next, *group;
 
-    if (!cpprof__proc_read("/proc/thread-self/cgroup", &text)) {
+    if (cpprof__file_read(&text, "/proc/thread-self/cgroup", SIZE_MAX)) {
         cpprof__buffer_free(&text);
         return room;
     }
@@ -150,9 +145,9 @@ room_of_promises(void)
 
     if (!read_number("/proc/sys/vm", "overcommit_memory", &mode) || mode != 2)
         return UINT64_MAX;
-    if (!read_field("/proc/meminfo", "CommitLimit:", &limit_kb) ||
-        !read_field("/proc/meminfo", "Committed_AS:", &promised_kb) ||
-        !read_field("/proc/thread-self/status", "VmData:", &data_kb))
+    if (!read_field("/proc/meminfo", "CommitLimit", &limit_kb) ||
+        !read_field("/proc/meminfo", "Committed_AS", &promised_kb) ||
+        !read_field("/proc/thread-self/status", "VmData", &data_kb))
         return 0;
     left_kb = limit_kb > promised_kb ? limit_kb - promised_kb : 0;
     return left_kb / 2 > data_kb ? left_kb / 2 * 1024 : 0;
@@ -163,8 +158,8 @@ check_memory(struct cpprof_error *error)
 {
     uint64_t used_kb, free_kb, needed, room, groups;
 
-    if (!read_field("/proc/thread-self/status", "RssAnon:", &used_kb) ||
-        !read_field("/proc/meminfo", "MemAvailable:", &free_kb))
+    if (!read_field("/proc/thread-self/status", "RssAnon", &used_kb) ||
+        !read_field("/proc/meminfo", "MemAvailable", &free_kb))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "heapleak: /proc does not tell how much memory is "
                             "free");
@@ -189,7 +184,7 @@ check_memory(struct cpprof_error *error)
 static bool
 has_own_filter(void)
 {
-    static const char mode[] = "Seccomp:", filters[] = "Seccomp_filters:";
+    static const char mode[] = "Seccomp", filters[] = "Seccomp_filters";
     uint64_t ours = 0, firsts = 0;
 
     if (!read_field("/proc/thread-self/status", mode, &ours) || !ours)

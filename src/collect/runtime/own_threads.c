@@ -21,7 +21,7 @@
 #include "arch/clock.h"
 #include "arch/kernel.h"
 #include "arch/place.h"
-#include "base/buffer.h"
+#include "base/file.h"
 #include "collect/runtime/keeper.h"
 #include "collect/runtime/own_list.h"
 #include "collect/runtime/own_lock.h"
@@ -221,7 +221,7 @@ main_has_ended_with(int *status)
         return false;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-    if (cpprof__proc_read(path, &stat)) {
+    if (!cpprof__file_read(&stat, path, SIZE_MAX)) {
         state = stat_field((const char *)stat.data, 3);
         code = stat_field((const char *)stat.data, 52);
     }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small reads from /proc: whole files into a buffer, and fields of status
- * files. Nothing here may be called in a handler. Where /proc is missing the
- * mappings are those that the loader knows, and every other call fails or
- * returns what its header says.
+ * Small reads from /proc. Nothing here may be called in a handler. Where /proc
+ * is missing the mappings are those that the loader knows, and every other call
+ * fails or returns what its header says.
  */
 #include "collect/runtime/proc.h"
 
 #include "arch/atomic.h"
 #include "arch/place.h"
+#include "base/file.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_lock.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -22,21 +21,6 @@
 #include <unistd.h>
 
 #define PAGE 4096ul
-
-bool
-cpprof__proc_read(const char *path, struct cpprof__buffer *out)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC), failed;
-
-    if (fd < 0)
-        return false;
-    failed = cpprof__buffer_read(out, fd, SIZE_MAX);
-    close(fd);
-    if (failed || !cpprof__buffer_reserve(out, 1))
-        return false;
-    out->data[out->n] = 0;
-    return true;
-}
 
 /* ---- the mappings ----------------------------------------------------- */
 
@@ -136,8 +120,9 @@ bool
 cpprof__proc_maps(struct cpprof__buffer *out)
 {
     /* The first since Linux 3.17. */
-    return cpprof__proc_read("/proc/thread-self/maps", out) ||
-           cpprof__proc_read("/proc/self/maps", out) || maps_of_modules(out);
+    return !cpprof__file_read(out, "/proc/thread-self/maps", SIZE_MAX) ||
+           !cpprof__file_read(out, "/proc/self/maps", SIZE_MAX) ||
+           maps_of_modules(out);
 }
 
 void
@@ -191,28 +176,21 @@ cpprof__proc_name(char *name, size_t n)
     }
 }
 
-/* The text after "\nKEY:" in a status file, or NULL. */
+/* A field of a status file; NULL: there is none. */
 static const char *
-status_field(const struct cpprof__buffer *status, const char *key)
+status_field(struct cpprof__buffer *status, const char *path, const char *key)
 {
-    char line[32];
-    const char *at;
-
-    snprintf(line, sizeof line, "\n%s:", key);
-    at = strstr((const char *)status->data, line);
-    return at ? at + strlen(line) : NULL;
+    return cpprof__file_read(status, path, SIZE_MAX)
+               ? NULL
+               : cpprof__field((const char *)status->data, key);
 }
 
 uint32_t
 cpprof__proc_n_threads(void)
 {
     struct cpprof__buffer status = {0};
-    const char *at = NULL;
-    uint32_t n;
-
-    if (cpprof__proc_read("/proc/self/status", &status))
-        at = status_field(&status, "Threads");
-    n = at ? (uint32_t)strtoul(at, NULL, 10) : 0;
+    const char *at = status_field(&status, "/proc/self/status", "Threads");
+    uint32_t n = at ? (uint32_t)strtoul(at, NULL, 10) : 0;
     cpprof__buffer_free(&status);
     return n;
 }
@@ -221,12 +199,10 @@ double
 cpprof__proc_signals_queued(void)
 {
     struct cpprof__buffer status = {0};
-    const char *at = NULL;
+    const char *at = status_field(&status, "/proc/self/status", "SigQ");
     double queued = 0, limit = 0;
     char *end;
 
-    if (cpprof__proc_read("/proc/self/status", &status))
-        at = status_field(&status, "SigQ");
     if (at) {
         queued = (double)strtoull(at, &end, 10);
         limit = *end == '/' ? (double)strtoull(end + 1, NULL, 10) : 0;
@@ -239,13 +215,12 @@ bool
 cpprof__proc_blocks(int32_t tid, int signo)
 {
     struct cpprof__buffer status = {0};
-    const char *at = NULL;
+    const char *at;
     uint64_t mask;
     char path[64];
 
     snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
-    if (cpprof__proc_read(path, &status))
-        at = status_field(&status, "SigBlk");
+    at = status_field(&status, path, "SigBlk");
     mask = at ? strtoull(at, NULL, 16) : 0;
     cpprof__buffer_free(&status);
     return mask >> (signo - 1) & 1;

@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Append a whole file, and a terminator that is not counted. */
-bool
-cpprof__proc_read(const char *path, struct cpprof__buffer *out);
-
 /* The process's mappings; a main thread that has ended has none, so they are
  * those of the calling thread. Without /proc they are the loader's modules. */
 bool

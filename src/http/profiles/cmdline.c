@@ -6,27 +6,21 @@
  * Source: Go net/http/pprof (Cmdline); gperftools pprof_remote_servers.html;
  * proc(5).
  */
-#include "base/buffer.h"
+#include "base/file.h"
 #include "collect/runtime/exempt.h"
 #include "http/call.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 static void
 answer(struct cpprof__call *call, bool as_lines)
 {
     struct cpprof__buffer b = {0};
-    int fd, sys;
     size_t i;
+    int sys;
     CPPROF__EXEMPT;
 
-    fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    sys = fd < 0 ? errno : cpprof__buffer_read(&b, fd, SIZE_MAX);
-    if (fd >= 0)
-        close(fd);
+    sys = cpprof__file_read(&b, "/proc/self/cmdline", SIZE_MAX);
     if (!as_lines && b.n && !b.data[b.n - 1])
         b.n--;
     for (i = 0; as_lines && i < b.n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of a token: what is in it, and what is refused. */
-#include "collect/runtime/first_line.h"
+/* Files that are read whole: the file of a token, and fields of /proc. */
+#include "base/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,6 +64,39 @@ a_file_that_is_not_there_says_so(void **state)
     assert_int_equal(cpprof__first_line("/", line, 8), EISDIR);
 }
 
+static void
+a_file_is_read_up_to_a_limit_and_ends_in_zero(void **state)
+{
+    struct cpprof__buffer text = {0};
+    char line[8];
+
+    (void)state;
+    read_back("Name:\tab\n", line);
+    assert_int_equal(cpprof__file_read(&text, path, 9), 0);
+    assert_int_equal(text.n, 9);
+    assert_string_equal((char *)text.data, "Name:\tab\n");
+    cpprof__buffer_free(&text);
+    assert_int_equal(cpprof__file_read(&text, path, 8), EFBIG);
+    cpprof__buffer_free(&text);
+    assert_int_equal(cpprof__file_read(&text, "/nonexistent", 8), ENOENT);
+    cpprof__buffer_free(&text);
+}
+
+static void
+a_field_begins_a_line_and_ends_with_a_colon(void **state)
+{
+    static const char text[] = "XName: 1\nNames: 2\nName:\t 3\nLast:";
+
+    (void)state;
+    assert_string_equal(cpprof__field(text, "Name"), "3\nLast:");
+    assert_string_equal(cpprof__field(text, "XName"),
+                        "1\nNames: 2\nName:\t 3\nLast:");
+    assert_string_equal(cpprof__field(text, "Last"), "");
+    assert_null(cpprof__field(text, "ame"));
+    assert_null(cpprof__field("", "Name"));
+    assert_null(cpprof__field(NULL, "Name"));
+}
+
 static int
 make_file(void **state)
 {
@@ -87,6 +120,8 @@ main(void)
         cmocka_unit_test(a_line_ends_at_its_end_or_the_files),
         cmocka_unit_test(what_is_empty_too_long_or_no_text_is_refused),
         cmocka_unit_test(a_file_that_is_not_there_says_so),
+        cmocka_unit_test(a_file_is_read_up_to_a_limit_and_ends_in_zero),
+        cmocka_unit_test(a_field_begins_a_line_and_ends_with_a_colon),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
