@@ -15,7 +15,9 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "arch/place.h"
+#include "own/folder.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Drainer, ticker, background thread, who writes, threads of servers: more than
@@ -237,6 +239,28 @@ cpprof__own_threads_wait_named(void)
 
     for (i = 0; load_acquire(&n_making) && i < SETTLE_LOOKS; i++)
         syscall(SYS_nanosleep, &pause, NULL);
+}
+
+bool
+cpprof__own_list_is_all(void)
+{
+    struct cpprof__folder tasks;
+    bool all = cpprof__folder_open(&tasks, "/proc/self/task");
+    const char *name;
+
+    if (!all)
+        return false;
+    while (all && (name = cpprof__folder_next(&tasks))) {
+        int32_t tid = (int32_t)atoi(name);
+
+        all = !tid || tid == (int32_t)getpid() || cpprof__is_own_thread(tid);
+        if (!all) { /* or it is being made */
+            cpprof__own_threads_wait_named();
+            all = cpprof__is_own_thread(tid);
+        }
+    }
+    cpprof__folder_close(&tasks);
+    return all;
 }
 
 bool

@@ -59,6 +59,10 @@ cpprof__own_list_is_empty(void);
 bool
 cpprof__own_list_was_empty(void);
 
+/* Are all threads that the kernel lists, but the main thread, ours? */
+bool
+cpprof__own_list_is_all(void);
+
 /* Wake all that are to pause; how many are still there, or will be. */
 uint32_t
 cpprof__own_list_wake(void);

@@ -21,7 +21,6 @@
 #include "arch/clock.h"
 #include "arch/kernel.h"
 #include "arch/place.h"
-#include "base/file.h"
 #include "collect/runtime/keeper.h"
 #include "collect/runtime/own_list.h"
 #include "collect/runtime/own_lock.h"
@@ -30,9 +29,7 @@
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/reserve.h"
-#include "own/folder.h"
 #include "own/memory.h"
-#include "own/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,8 +37,6 @@
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -65,10 +60,6 @@
  * so often, each time after twice as long. */
 #define TRY_NS 1000000L
 #define TRIES  5
-
-/* Tunables. The keeper has so many looks of this length to write a line. */
-#define SAY_LOOK_NS 1000000
-#define SAY_LOOKS   1000u
 
 static struct cpprof__own_lock change CPPROF__AT_START;
 static struct cpprof__own_lock pause_lock CPPROF__AT_START; /* guards the two */
@@ -189,56 +180,6 @@ cpprof__own_thread_begin(void)
     begin(NULL);
 }
 
-/* The field of that number, or NULL. The second is in parentheses, and may have
- * any of the characters. Source: proc_pid_stat(5). */
-static const char *
-stat_field(const char *stat, unsigned number)
-{
-    const char *at = strrchr(stat, ')');
-    unsigned i;
-
-    for (i = 2; at && i < number; i++) {
-        at = strchr(at, ' ');
-        at += at != NULL;
-    }
-    return at;
-}
-
-/* It stays in the list of threads, as a zombie, until the process ends. status:
- * as wait() would tell it. /proc/self is the main thread's, which has an
- * executable as long as it runs: to ask for that takes no descriptor, where a
- * thread that asks each second may have the program's table. */
-static bool
-main_has_ended_with(int *status)
-{
-    struct cpprof__buffer stat = {0};
-    const char *state = NULL, *code = NULL;
-    char path[64];
-    bool has;
-
-    *status = 0;
-    if (readlink("/proc/self/exe", path, sizeof path) >= 0)
-        return false;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-    if (!cpprof__file_read(&stat, path, SIZE_MAX)) {
-        state = stat_field((const char *)stat.data, 3);
-        code = stat_field((const char *)stat.data, 52);
-    }
-    has = state && (*state == 'Z' || *state == 'X');
-    *status = has && code ? atoi(code) : 0;
-    cpprof__buffer_free(&stat);
-    return has;
-}
-
-static bool
-main_has_ended(void)
-{
-    int status;
-
-    return main_has_ended_with(&status);
-}
-
 static void
 set_program_mask(void)
 {
@@ -249,9 +190,6 @@ set_program_mask(void)
     memcpy(&set, &mask, sizeof mask);
     pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
-
-static bool
-others_are_ours(void);
 
 /*
  * The main thread, the last of the program's, ended by the raw system call, or
@@ -288,9 +226,9 @@ cpprof__own_thread_end(void)
     int status;
 
     cpprof__own_list_end();
-    if (!main_has_ended_with(&status))
+    if (!cpprof__proc_main_has_ended(&status))
         return;
-    if (status && !load_relaxed(&outlived_main) && others_are_ours())
+    if (status && !load_relaxed(&outlived_main) && cpprof__own_list_is_all())
         end_as_main_did(status);
     cpprof__hook_self.exempt = 0;
     set_program_mask();
@@ -643,38 +581,17 @@ cpprof__own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 
 /* ---- the last thread -------------------------------------------------- */
 
-static bool
-others_are_ours(void)
-{
-    struct cpprof__folder tasks;
-    bool all = cpprof__folder_open(&tasks, "/proc/self/task");
-    const char *name;
-
-    if (!all)
-        return false;
-    while (all && (name = cpprof__folder_next(&tasks))) {
-        int32_t tid = (int32_t)atoi(name);
-
-        all = !tid || tid == (int32_t)getpid() || cpprof__is_own_thread(tid);
-        if (!all) { /* or it is being made */
-            cpprof__own_threads_wait_named();
-            all = cpprof__is_own_thread(tid);
-        }
-    }
-    cpprof__folder_close(&tasks);
-    return all;
-}
-
 bool
 cpprof__own_threads_are_alone(void)
 {
     uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
+    int status;
 
     if (now - self.looked_ns < LOOK_NS)
         return false;
     self.looked_ns = now;
-    if (main_has_ended()) {
-        self.is_alone = others_are_ours();
+    if (cpprof__proc_main_has_ended(&status)) {
+        self.is_alone = cpprof__own_list_is_all();
         if (!self.is_alone)
             store_relaxed(&outlived_main, true);
     }
@@ -691,61 +608,6 @@ bool
 cpprof__own_thread_must_leave(void)
 {
     return cpprof__own_threads_pause_now() || cpprof__own_threads_are_alone();
-}
-
-/* A line that the keeper is to write. */
-struct saying {
-    size_t n;
-    char line[];
-};
-static struct saying *saying;
-
-static void
-say_on_keeper(void)
-{
-    struct saying *s = __atomic_exchange_n(&saying, NULL, __ATOMIC_ACQ_REL);
-
-    if (s)
-        cpprof__say(s->line, s->n);
-    cpprof__free(s);
-}
-
-/* The keeper may block in write(), so the wait for it is bounded. */
-static void
-have_keeper_say(const char *line, size_t n)
-{
-    const struct timespec nap = {0, SAY_LOOK_NS};
-    struct saying *s = cpprof__malloc(sizeof *s + n);
-    unsigned i;
-
-    if (!s)
-        return;
-    s->n = n;
-    memcpy(s->line, line, n);
-    cpprof__free(__atomic_exchange_n(&saying, s, __ATOMIC_ACQ_REL));
-    if (!cpprof__keeper_run(say_on_keeper))
-        say_on_keeper();
-    for (i = 0; load_acquire(&saying) && i < SAY_LOOKS; i++)
-        syscall(SYS_nanosleep, &nap, NULL);
-}
-
-void
-cpprof__own_thread_say(const char *line, size_t n)
-{
-    int process, fd;
-
-    if (!self.has_table) {
-        cpprof__say(line, n);
-        return;
-    }
-    process = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    fd = (int)syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
-    if (fd < 0)
-        have_keeper_say(line, n);
-    else if (cpprof__say_knows(fd))
-        cpprof__say_to(fd, line, n);
-    close(fd);
-    close(process);
 }
 
 bool

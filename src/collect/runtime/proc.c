@@ -225,3 +225,46 @@ cpprof__proc_blocks(int32_t tid, int signo)
     cpprof__buffer_free(&status);
     return mask >> (signo - 1) & 1;
 }
+
+/* ---- the main thread -------------------------------------------------- */
+
+/* The field of that number, or NULL. The second is in parentheses, and may have
+ * any of the characters. Source: proc_pid_stat(5). */
+static const char *
+stat_field(const char *stat, unsigned number)
+{
+    const char *at = strrchr(stat, ')');
+    unsigned i;
+
+    for (i = 2; at && i < number; i++) {
+        at = strchr(at, ' ');
+        at += at != NULL;
+    }
+    return at;
+}
+
+/* /proc/self is the main thread's, which has an executable as long as it runs:
+ * to ask for that takes no descriptor, where a thread that asks each second may
+ * have the program's table. */
+bool
+cpprof__proc_main_has_ended(int *status)
+{
+    struct cpprof__buffer stat = {0};
+    const char *state = NULL, *code = NULL;
+    char path[64];
+    bool has;
+
+    *status = 0;
+    if (readlink("/proc/self/exe", path, sizeof path) >= 0)
+        return false;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+    if (!cpprof__file_read(&stat, path, SIZE_MAX)) {
+        state = stat_field((const char *)stat.data, 3);
+        code = stat_field((const char *)stat.data, 52);
+    }
+    has = state && (*state == 'Z' || *state == 'X');
+    *status = has && code ? atoi(code) : 0;
+    cpprof__buffer_free(&stat);
+    return has;
+}

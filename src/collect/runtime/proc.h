@@ -30,6 +30,11 @@ cpprof__proc_exe(char *path, size_t n);
 void
 cpprof__proc_name(char *name, size_t n);
 
+/* The main thread stays in the list of threads, as a zombie, until the process
+ * ends. status: as wait() would tell it. */
+bool
+cpprof__proc_main_has_ended(int *status);
+
 /* How many threads the kernel counts; 0 when it cannot be told. */
 uint32_t
 cpprof__proc_n_threads(void);
