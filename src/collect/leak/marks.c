@@ -10,6 +10,8 @@
  */
 #include "collect/leak/marks.h"
 
+#include "own/sort.h"
+
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -107,20 +109,12 @@ cpprof__marks_add_gap(struct cpprof__area *area, uintptr_t address)
     set_bit(area->marked, (address - area->start) >> area->shift);
 }
 
-/* Few of them are not in order already. */
-static void
-sort_areas(struct cpprof__area *areas, size_t n)
+static int
+by_start(const void *a, const void *b)
 {
-    size_t gap, i, j;
+    const struct cpprof__area *x = a, *y = b;
 
-    for (gap = n / 2; gap; gap /= 2)
-        for (i = gap; i < n; i++) {
-            const struct cpprof__area area = areas[i];
-
-            for (j = i; j >= gap && areas[j - gap].start > area.start; j -= gap)
-                areas[j] = areas[j - gap];
-            areas[j] = area;
-        }
+    return (x->start > y->start) - (x->start < y->start);
 }
 
 void
@@ -128,7 +122,7 @@ cpprof__marks_ready(struct cpprof__marks *m)
 {
     if (m->failed)
         return;
-    sort_areas(m->areas, m->n_areas);
+    cpprof__sort(m->areas, m->n_areas, sizeof *m->areas, by_start);
     m->max_stack = m->n_blocks + 1;
     m->stack = cpprof__leak_memory(m->max_stack * sizeof *m->stack);
     m->failed = !m->stack;

@@ -7,6 +7,7 @@
 #include "collect/leak/roots.h"
 
 #include "collect/leak/glibc.h"
+#include "own/sort.h"
 #include <cpprof/object.h>
 
 #include <errno.h>
@@ -181,19 +182,12 @@ cpprof__roots_add_hole(struct cpprof__roots *r, uintptr_t start, uintptr_t end)
         r->holes[r->n_holes++] = (struct cpprof__leak_range){start, end};
 }
 
-static void
-sort_holes(struct cpprof__leak_range *holes, size_t n)
+static int
+by_start(const void *a, const void *b)
 {
-    size_t gap, i, j;
+    const struct cpprof__leak_range *x = a, *y = b;
 
-    for (gap = n / 2; gap; gap /= 2)
-        for (i = gap; i < n; i++) {
-            const struct cpprof__leak_range hole = holes[i];
-
-            for (j = i; j >= gap && holes[j - gap].start > hole.start; j -= gap)
-                holes[j] = holes[j - gap];
-            holes[j] = hole;
-        }
+    return (x->start > y->start) - (x->start < y->start);
 }
 
 /* ---- pages ------------------------------------------------------------ */
@@ -258,7 +252,7 @@ cpprof__roots_mark_all(struct cpprof__roots *r)
 {
     size_t i, hole = 0;
 
-    sort_holes(r->holes, r->n_holes);
+    cpprof__sort(r->holes, r->n_holes, sizeof *r->holes, by_start);
     for (i = 0; i < r->n_maps; i++) {
         const struct cpprof__leak_map *map = &r->maps[i];
         uintptr_t at = map->start;
