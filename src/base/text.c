@@ -7,7 +7,7 @@
  */
 #include "base/text.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 size_t
@@ -165,4 +165,43 @@ cpprof__symbol_source_length(const char *symbol, size_t n)
         has_number = is_number(dot + 1, n_word);
     }
     return length;
+}
+
+bool
+cpprof__parse_count(const char *text, uint32_t most, uint32_t *count)
+{
+    char *end;
+    unsigned long v = strtoul(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end || v < 1 || v > most)
+        return false;
+    *count = (uint32_t)v;
+    return true;
+}
+
+bool
+cpprof__parse_bytes(const char *text, uint64_t most, int64_t *bytes)
+{
+    static const char units[] = "kmg";
+    char *end;
+    unsigned long v = strtoul(text, &end, 10); /* the largest if it is larger */
+    const char *unit = *end ? strchr(units, *end | 0x20) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+
+    if (*text < '0' || *text > '9' || end[unit != NULL] || v > most >> shift)
+        return false;
+    *bytes = (int64_t)(v << shift);
+    return true;
+}
+
+void
+cpprof__put_escaped(struct cpprof__buffer *out, const char *text, size_t n,
+                    const char *more)
+{
+    for (; n; text++, n--)
+        if (cpprof__digit(*text) < 36 ||
+            (*text && (strchr("-._~", *text) || strchr(more, *text))))
+            cpprof__buffer_append(out, text, 1);
+        else
+            cpprof__buffer_printf(out, "%%%02X", (unsigned char)*text);
 }

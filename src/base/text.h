@@ -4,6 +4,9 @@
 
 /* Characters and numbers in texts, which need no end. */
 
+#include "base/buffer.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +41,20 @@ cpprof__digit(char c)
  */
 const char *
 cpprof__go_uint(const char *text, size_t n, unsigned base, uint64_t *value);
+
+/* A number from 1 to `most`, which is all of the text. */
+bool
+cpprof__parse_count(const char *text, uint32_t most, uint32_t *count);
+
+/* A number of bytes, 0 to `most`, maybe with k, m or g behind it. */
+bool
+cpprof__parse_bytes(const char *text, uint64_t most, int64_t *bytes);
+
+/* Append text as a part of a URL: all but unreserved characters (RFC 3986, 2.3)
+ * and those of `more` as "%2F". */
+void
+cpprof__put_escaped(struct cpprof__buffer *out, const char *text, size_t n,
+                    const char *more);
 
 /*
  * How much of a symbol of n bytes is the function's name: without "@VERSION"

@@ -13,6 +13,7 @@
 #include "push/message.h"
 
 #include "base/proto.h"
+#include "base/text.h"
 #include "own/memory.h"
 
 #include <stdio.h>
@@ -169,21 +170,6 @@ make_push(const struct cpprof__push_plan *plan,
 
 /* ---- /ingest ---------------------------------------------------------- */
 
-/* RFC 3986, 2.3. */
-static void
-put_escaped(struct cpprof__buffer *out, const char *text)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU"
-        "VWXYZ0123456789-._~";
-
-    for (; *text; text++)
-        if (strchr(plain, *text))
-            cpprof__buffer_append(out, text, 1);
-        else
-            cpprof__buffer_printf(out, "%%%02X", (unsigned char)*text);
-}
-
 static void
 put_query(struct cpprof__buffer *url, const struct cpprof__push_plan *plan,
           const struct cpprof__push_profile *profile)
@@ -192,12 +178,11 @@ put_query(struct cpprof__buffer *url, const struct cpprof__push_plan *plan,
                                                          : plan->cpu.rate_hz;
 
     cpprof__buffer_printf(url, "%s/ingest?name=", plan->url);
-    put_escaped(url, plan->name);
-    put_escaped(url, "{");
-    put_escaped(url, plan->labels);
-    put_escaped(url, "}");
+    cpprof__put_escaped(url, plan->name, strlen(plan->name), "");
+    cpprof__buffer_printf(url, "%%7B");
+    cpprof__put_escaped(url, plan->labels, strlen(plan->labels), "");
     cpprof__buffer_printf(
-        url, "&from=%lld&until=%lld&spyName=cpprof&sampleRate=%u",
+        url, "%%7D&from=%lld&until=%lld&spyName=cpprof&sampleRate=%u",
         (long long)profile->from_ns, (long long)profile->until_ns,
         rate_hz ? rate_hz : 100);
 }

@@ -6,6 +6,7 @@
 #include "push/resource.h"
 
 #include "base/file.h"
+#include "base/text.h"
 #include "collect/runtime/proc.h"
 
 #include <ctype.h>
@@ -18,18 +19,10 @@
 static void
 put(struct cpprof__buffer *out, const char *key, const char *value, size_t n)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
-                                "UVWXYZ0123456789-._~/:@";
-    size_t i;
-
     if (!n)
         return;
     cpprof__buffer_printf(out, "%s%s=", out->n ? "," : "", key);
-    for (i = 0; i < n; i++)
-        if (value[i] && strchr(plain, value[i]))
-            cpprof__buffer_append(out, &value[i], 1);
-        else
-            cpprof__buffer_printf(out, "%%%02X", (unsigned char)value[i]);
+    cpprof__put_escaped(out, value, n, "/:@");
 }
 
 static void

@@ -20,6 +20,7 @@
  */
 #include "cli/record/record.h"
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/fetch/debuginfod.h"
 #include "cli/flags.h"
@@ -178,43 +179,27 @@ static bool
 parse_number(const char *flag, const char *text, unsigned most,
              const char *unit, unsigned *number)
 {
-    char *end;
-    unsigned long v = text ? strtoul(text, &end, 10) : 0;
-
-    if (!text)
+    if (!text || cpprof__parse_count(text, most, number))
         return true;
-    if (*text < '0' || *text > '9' || *end || v < 1 || v > most) {
-        cpprof__cli_fail("record: %s takes 1 to %u %s, not \"%s\"", flag, most,
-                         unit, text);
-        return false;
-    }
-    *number = (unsigned)v;
-    return true;
+    cpprof__cli_fail("record: %s takes 1 to %u %s, not \"%s\"", flag, most,
+                     unit, text);
+    return false;
 }
 
 static bool
 parse_bytes(const char *flag, const char *text, int64_t *bytes)
 {
-    static const char units[] = "kmg";
-    const char *unit;
-    char *end;
-    unsigned long v = text ? strtoul(text, &end, 10) : 0;
-    unsigned shift = 0;
+    int64_t v;
 
     if (!text)
         return true;
-    unit = *end ? strchr(units, *end | 0x20) : NULL;
-    if (unit) {
-        shift = 10 * (unsigned)(unit - units + 1);
-        end++;
+    if (cpprof__parse_bytes(text, BYTES_MAX, &v) && v) {
+        *bytes = v;
+        return true;
     }
-    if (*text < '0' || *text > '9' || *end || v < 1 || v > BYTES_MAX >> shift) {
-        cpprof__cli_fail("record: %s takes bytes, 1 to 1024g, not \"%s\"", flag,
-                         text);
-        return false;
-    }
-    *bytes = (int64_t)(v << shift);
-    return true;
+    cpprof__cli_fail("record: %s takes bytes, 1 to 1024g, not \"%s\"", flag,
+                     text);
+    return false;
 }
 
 /* Seconds, or a number with one of these units. */

@@ -12,9 +12,9 @@
 
 #include "arch/place.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "collect/signal/heap/heap.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,21 +31,6 @@ bad_value(struct cpprof_error *error, const char *key, const char *value,
                         wanted);
 }
 
-static bool
-parse_number(const char *text, uint32_t most, uint32_t *number)
-{
-    char *end;
-    unsigned long v;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    v = strtoul(text, &end, 10);
-    if (*end || v < 1 || v > most)
-        return false;
-    *number = (uint32_t)v;
-    return true;
-}
-
 /* The number of text in a NULL-terminated list of words, or -1. */
 static int
 parse_word(const char *text, const char *const *words)
@@ -58,36 +43,12 @@ parse_word(const char *text, const char *const *words)
     return -1;
 }
 
-/* A number of bytes with k, m or g behind it. */
-static bool
-parse_bytes(const char *text, int64_t *bytes)
-{
-    static const char units[] = "kmg";
-    unsigned long long v;
-    unsigned shift = 0;
-    const char *unit;
-    char *end;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    v = strtoull(text, &end, 10);
-    unit = *end ? strchr(units, *end | 0x20) : NULL;
-    if (unit) {
-        shift = 10 * (unsigned)(unit - units + 1);
-        end++;
-    }
-    if (errno || *end || v > (uint64_t)CPPROF__HEAP_RATE_MAX >> shift)
-        return false;
-    *bytes = (int64_t)(v << shift);
-    return true;
-}
-
 static enum cpprof_status
 parse_heap(struct cpprof__environment *env, const char *value,
            struct cpprof_error *error)
 {
-    if (*value && !parse_bytes(value, &env->heap_rate))
+    if (*value &&
+        !cpprof__parse_bytes(value, CPPROF__HEAP_RATE_MAX, &env->heap_rate))
         return bad_value(error, "heap", value,
                          "a number of bytes such as 512k; 1: all, 0: none");
     if (env->heap_rate)
@@ -104,7 +65,7 @@ parse_heapleak(struct cpprof__environment *env, const char *value,
 {
     int64_t rate = env->heap_rate ? env->heap_rate : CPPROF__HEAP_RATE;
 
-    if (*value && !parse_bytes(value, &rate))
+    if (*value && !cpprof__parse_bytes(value, CPPROF__HEAP_RATE_MAX, &rate))
         return bad_value(error, "heapleak", value,
                          "a number of bytes such as 512k; 1: all, 0: none");
     if (!rate) {
@@ -121,7 +82,7 @@ parse_cpu(struct cpprof__environment *env, const char *value,
           struct cpprof_error *error)
 {
     env->kinds |= CPPROF__KIND_CPU;
-    return !*value || parse_number(value, 10000, &env->cpu.rate_hz)
+    return !*value || cpprof__parse_count(value, 10000, &env->cpu.rate_hz)
                ? CPPROF_OK
                : bad_value(error, "cpu", value,
                            "a number of Hz from 1 to 10000");
@@ -155,7 +116,8 @@ parse_block(struct cpprof__environment *env, const char *value,
 {
     uint32_t rate = BLOCK_RATE;
 
-    if (*value && strcmp(value, "0") && !parse_number(value, INT_MAX, &rate))
+    if (*value && strcmp(value, "0") &&
+        !cpprof__parse_count(value, INT_MAX, &rate))
         return bad_value(error, "block", value,
                          "a number of nanoseconds; 1: all waits, 0: none");
     env->block_rate = strcmp(value, "0") ? rate : 0;
@@ -169,7 +131,8 @@ parse_mutex(struct cpprof__environment *env, const char *value,
     env->mutex_fraction = MUTEX_FRACTION;
     if (!strcmp(value, "0"))
         env->mutex_fraction = 0;
-    else if (*value && !parse_number(value, INT_MAX, &env->mutex_fraction))
+    else if (*value &&
+             !cpprof__parse_count(value, INT_MAX, &env->mutex_fraction))
         return bad_value(error, "mutex", value,
                          "a number of waits to follow one of; 1: all, 0: "
                          "none");
@@ -185,7 +148,8 @@ parse_wall(struct cpprof__environment *env, const char *key, const char *value,
                             "CPPROF: %s beside another of wall and offcpu; not "
                             "profiling",
                             key);
-    return !*value || parse_number(value, WALL_HZ_MAX, &env->wall.rate_hz)
+    return !*value ||
+                   cpprof__parse_count(value, WALL_HZ_MAX, &env->wall.rate_hz)
                ? CPPROF_OK
                : bad_value(error, key, value, "a number of Hz from 1 to 1000");
 }
@@ -202,7 +166,7 @@ parse_vm(struct cpprof__environment *env, const char *value,
     if (mode >= 0)
         env->vm.mode = (enum cpprof_vm_mode)mode;
     else if (*value && env->has_vm &&
-             !parse_number(value, 10000, &env->vm.rate_hz))
+             !cpprof__parse_count(value, 10000, &env->vm.rate_hz))
         return bad_value(error, "vm", value,
                          "tick, span, cpu or a number of Hz from 1 to 10000");
     return CPPROF_OK;
@@ -451,11 +415,11 @@ parse_push(struct cpprof__push_settings *push, const char *key,
     if (!strcmp(key, "push-tenant"))
         return parse_text(key, value, TEXT_MAX, &push->tenant, error);
     if (!strcmp(key, "push-interval"))
-        return parse_number(value, 3600, &push->interval_s)
+        return cpprof__parse_count(value, 3600, &push->interval_s)
                    ? CPPROF_OK
                    : bad_value(error, key, value, "1 to 3600 seconds");
     if (!strcmp(key, "push-every"))
-        return parse_number(value, 3600, &push->every_s)
+        return cpprof__parse_count(value, 3600, &push->every_s)
                    ? CPPROF_OK
                    : bad_value(error, key, value, "1 to 3600 seconds");
     if (!strcmp(key, "budget"))
@@ -464,7 +428,7 @@ parse_push(struct cpprof__push_settings *push, const char *key,
                    : bad_value(error, key, value,
                                "a share of CPU time such as 1%");
     if (!strcmp(key, "push-keep"))
-        return parse_number(value, INT_MAX, &push->keep)
+        return cpprof__parse_count(value, INT_MAX, &push->keep)
                    ? CPPROF_OK
                    : bad_value(error, key, value, "a number of files");
     if (!strcmp(key, "push-protocol")) {
@@ -530,7 +494,7 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
     if (!strcmp(key, "debug"))
         return parse_debug(env, value, error);
     if (!strcmp(key, "depth"))
-        return parse_number(value, 1024, &options->max_depth)
+        return cpprof__parse_count(value, 1024, &options->max_depth)
                    ? CPPROF_OK
                    : bad_value(error, key, value,
                                "a number of frames from 1 to 1024");
