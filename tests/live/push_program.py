@@ -8,11 +8,22 @@ import time
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
-from tap import scratch_folder  # noqa: E402
+from tap import Tap, scratch_folder  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv[1])
 SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
 FOLDER = scratch_folder("cpprof-push-")
+HAS_HOOKS = SANITIZER != "thread"
+KINDS = {"process_cpu", "memory", "block", "mutex", "goroutine"}
+TYPES = {
+    "process_cpu": ["samples", "cpu"],
+    "memory": ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"],
+    "block": ["contentions", "delay"],
+    "mutex": ["contentions", "delay"],
+    "goroutine": ["goroutine"],
+    "wall": ["samples", "wall"],
+}
+TAP = Tap()
 
 
 def suppressions():
@@ -52,3 +63,13 @@ class Ran:
 def run_by(words, *args, **keys):
     env = dict(keys.pop("env", {}), CPPROF=words)
     return Ran("-", *args, env=env, **keys)
+
+
+def go_reads(raw):
+    path = os.path.join(FOLDER, "go.pb.gz")
+    with open(path, "wb") as out:
+        out.write(raw)
+    done = subprocess.run(["go", "tool", "pprof", "-raw", path],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=dict(os.environ, HOME=FOLDER), check=False)
+    return done.returncode == 0 and b"PeriodType" in done.stdout
