@@ -274,8 +274,10 @@ struct cpprof__life cpprof__cpu_life = {.ops = &ops};
 
 /* ---- _exit ------------------------------------------------------------ */
 
-bool
-cpprof__session_is_ours(void)
+/* Is there a session, and is it this process's? A vfork child has the memory of
+ * its parent and another pid. Safety: AS. */
+static bool
+is_ours(void)
 {
     const struct cpprof__session *s = load_acquire(&current->session);
 
@@ -295,7 +297,7 @@ cpprof__session_mark_ended(void)
 {
     struct cpprof__spool_head *head;
 
-    if (!cpprof__session_is_ours() || !current->session->directory)
+    if (!is_ours() || !current->session->directory)
         return;
     head = current->session->spool.head;
     store_relaxed(&head->last_mono_ns, cpprof__clock_ns(CLOCK_MONOTONIC));
@@ -307,7 +309,7 @@ cpprof__session_end_by(void (*f)(void))
 {
     struct cpprof__session *s = current->session;
 
-    if (!cpprof__session_is_ours() || load_acquire(&s->drainer.is_over))
+    if (!is_ours() || load_acquire(&s->drainer.is_over))
         return false;
     s->last = f;
     store_release(&s->finish, true);

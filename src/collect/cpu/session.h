@@ -44,11 +44,6 @@ cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
                          bool (*at_scan)(void), struct cpprof_capture **out,
                          struct cpprof_error *error);
 
-/* Is there a session, and is it this process's? A vfork child has the memory of
- * its parent and another pid. Safety: AS. */
-bool
-cpprof__session_is_ours(void);
-
 /* Does the session have samples? For a process that ends. */
 bool
 cpprof__session_has_samples(void);

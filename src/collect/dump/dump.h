@@ -71,12 +71,9 @@ cpprof__dump_write_text(const struct cpprof__dump *dump,
                         struct cpprof_writer writer,
                         struct cpprof_error *error);
 
-/* Of such a text: a stack of the tables, a frame in two lines; and characters
- * that end neither brackets nor the line. */
+/* Of such a text: a stack of the tables, a frame in two lines. */
 void
 cpprof__dump_put_stack(struct cpprof__source_profile *profile, uint32_t stack);
-void
-cpprof__dump_put_plain(struct cpprof__text_profile *text, const char *plain);
 
 /* ---- asking, for the wall profile too --------------------------------- */
 

@@ -53,12 +53,6 @@ put_plain(struct cpprof__text_profile *text, const char *plain, size_t n)
     }
 }
 
-void
-cpprof__dump_put_plain(struct cpprof__text_profile *text, const char *plain)
-{
-    put_plain(text, plain, strlen(plain));
-}
-
 /* ---- the line in front ------------------------------------------------ */
 
 static const char *
@@ -126,11 +120,11 @@ put_header(struct work *w, const struct cpprof__dump_thread *t)
     else if (t->how == CPPROF__DUMP_UNREADABLE)
         cpprof__text_printf(text, ", not readable");
     cpprof__text_printf(text, ", name \"");
-    cpprof__dump_put_plain(text, t->task.comm);
+    put_plain(text, t->task.comm, strlen(t->task.comm));
     cpprof__text_printf(text, "\"");
     if (*t->wchan) {
         cpprof__text_printf(text, ", wchan ");
-        cpprof__dump_put_plain(text, t->wchan);
+        put_plain(text, t->wchan, strlen(t->wchan));
     }
     put_labels(w, t->labels);
     cpprof__text_printf(text, "]:\n");

@@ -67,10 +67,6 @@ cpprof__perf_refuse(void);
 void
 cpprof__perf_own(void);
 
-/* Is that the caller? */
-bool
-cpprof__perf_is_owner(void);
-
 /* Has the caller's process events? A child of vfork() has none. Safety: AS. */
 bool
 cpprof__perf_is_here(void);

@@ -118,8 +118,8 @@ perf_open(uint64_t period_ns, struct cpprof_error *error)
 
 /* ---- of the thread that opens them -------------------------------------- */
 
-bool
-cpprof__perf_is_owner(void)
+static bool
+is_owner(void)
 {
     return load_relaxed(&owner) == (int32_t)syscall(SYS_gettid);
 }
@@ -191,7 +191,7 @@ perf_arm(struct cpprof__thread *t, uint64_t period_ns)
     uint64_t next = t->base_ns + t->phase_ns + due * period_ns;
     int fd;
 
-    if (!cpprof__perf_is_owner() || !has_room(period_ns))
+    if (!is_owner() || !has_room(period_ns))
         return;
     next = next > used + PERIOD_NS_MIN ? next - used : PERIOD_NS_MIN;
     fd = open_event(t->tid, next);
@@ -215,7 +215,7 @@ cpprof__perf_disarm(struct cpprof__thread *t)
     if (t->perf_fd < 0)
         return;
     t->perf_is_over = true;
-    if (!cpprof__perf_is_owner())
+    if (!is_owner())
         return;
     close(t->perf_fd);
     n_events--;
@@ -263,7 +263,7 @@ cpprof__perf_push(struct cpprof__thread *t, uint64_t period_ns)
 {
     uint32_t left = t->perf_granted - load_relaxed(&t->perf_signals);
 
-    if (cpprof__perf_is_owner() && t->perf_fd >= 0 && !t->perf_is_over &&
+    if (is_owner() && t->perf_fd >= 0 && !t->perf_is_over &&
         t->perf_granted > 1 && left < credit_of(period_ns))
         grant(t, 1);
 }
