@@ -15,6 +15,7 @@
 #ifndef ARCH_CLOCK_H
 #define ARCH_CLOCK_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -48,6 +49,16 @@ cpprof__clock_ns(clockid_t clock)
 
     syscall(SYS_clock_gettime, clock, &t);
     return cpprof__ns_of(t);
+}
+
+/* Sleep, or less where a signal comes. libc's nanosleep() is a point of
+ * cancellation; this is none. Safety: AS. */
+static inline void
+cpprof__sleep_ns(uint64_t ns)
+{
+    const struct timespec t = cpprof__timespec_of(ns);
+
+    syscall(SYS_nanosleep, &t, NULL);
 }
 
 /* Safety: MT. */

@@ -112,7 +112,6 @@ see_recorder(const char *directory, struct cpprof_error *error)
 static bool
 put_back(void)
 {
-    const struct timespec pause = {0, LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + END_NS;
 
     if (!is_patched)
@@ -121,7 +120,7 @@ put_back(void)
     while (
         (is_patched = !cpprof__heap_put_back() || !cpprof__patch_restore()) &&
         cpprof__now_ns(CLOCK_MONOTONIC) < until)
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(LOOK_NS);
     return !is_patched;
 }
 
@@ -139,13 +138,12 @@ has_others_at_work(void)
 static bool
 wait_for_own_threads(void)
 {
-    const struct timespec pause = {0, LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + END_NS;
 
     while (is_alone && cpprof__own_list_has_others(caller)) {
         if (cpprof__now_ns(CLOCK_MONOTONIC) >= until)
             return !has_others_at_work();
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(LOOK_NS);
     }
     return true;
 }
@@ -293,14 +291,13 @@ check_heap(bool sanitized, struct cpprof_error *error)
 static void
 patch(void)
 {
-    const struct timespec pause = {0, LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + CPPROF__NS_PER_S / 10;
 
     cpprof__heap_begin_anew();
     cpprof__wait_buckets_forked();
     is_patched = true;
     while (!cpprof__patch_all(parts) && cpprof__now_ns(CLOCK_MONOTONIC) < until)
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(LOOK_NS);
     if (parts & CPPROF__PATCH_HEAP)
         cpprof__heap_patch();
 }

@@ -5,6 +5,7 @@
 #include "attach/patch.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "arch/find_object.h"
 #include "arch/place.h"
 #include "collect/entries/entries.h"
@@ -14,8 +15,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- what stands for what --------------------------------------------- */
@@ -109,14 +108,13 @@ find_all(struct dl_phdr_info *info, size_t size, void *arg)
 enum cpprof__patch_state
 cpprof__patch_begin(bool *sanitized)
 {
-    const struct timespec pause = {0, BEGIN_NS};
     struct beginning beginning = {CPPROF__PATCH_CANNOT, false};
     unsigned i;
 
     for (i = 0; i < BEGIN_TRIES; i++) {
         if (cpprof__loader_visit(find_all, &beginning))
             break;
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(BEGIN_NS);
     }
     *sanitized = beginning.sanitized;
     return beginning.state;

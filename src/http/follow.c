@@ -53,9 +53,7 @@ now(void)
 static void
 doze(void)
 {
-    const struct timespec look = {0, LOOK_NS};
-
-    nanosleep(&look, NULL);
+    cpprof__sleep_ns(LOOK_NS);
 }
 
 void

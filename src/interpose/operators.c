@@ -11,6 +11,7 @@
  */
 #include "collect/entries/entries.h"
 
+#include "arch/clock.h"
 #include "arch/place.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/runtime/next.h"
@@ -19,8 +20,6 @@
 
 #include <elf.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #if CPPROF__HAS_ALLOCATOR
@@ -116,13 +115,12 @@ static uint32_t state CPPROF__AT_START;
 static bool
 change_all(bool *is_kept)
 {
-    const struct timespec pause = {0, TRY_NS};
     struct cpprof__changes all = {.of = changes, .n = N_ALL};
     bool done = cpprof__entries_change(&all);
     unsigned i;
 
     for (i = 1; !done && i < TRIES; i++) {
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(TRY_NS);
         done = cpprof__entries_change(&all);
     }
     *is_kept = all.is_kept;

@@ -26,7 +26,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -149,11 +148,10 @@ publish_this(const struct cpprof__environment *env)
 static bool
 publish_later(void *arg)
 {
-    const struct timespec pause = {0, LOOK_NS};
     uint64_t until_ns = cpprof__now_ns(CLOCK_MONOTONIC) + LATER_NS;
 
     while (cpprof__now_ns(CLOCK_MONOTONIC) < until_ns) {
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(LOOK_NS);
         if (cpprof__own_thread_must_leave())
             return cpprof__own_threads_pause_now();
     }

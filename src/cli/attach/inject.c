@@ -102,14 +102,6 @@ is_given_up(uint64_t since_ns)
            cpprof__is_interrupted();
 }
 
-static void
-nap(uint64_t ns)
-{
-    const struct timespec time = cpprof__timespec_of(ns);
-
-    nanosleep(&time, NULL);
-}
-
 /* ---------------------------------------------------------------- area ---- */
 
 static size_t
@@ -512,7 +504,7 @@ borrow(struct attempt *a)
             return;
         }
         a->is_round_two = true;
-        nap(5000000);
+        cpprof__sleep_ns(5000000);
     } while (cpprof__patience_has(&patience) &&
              !__atomic_load_n(&a->result->is_unwanted, __ATOMIC_RELAXED) &&
              !kill(a->target->pid, 0) && cpprof__attach_is_same(a->target));
@@ -550,7 +542,7 @@ wait_while(const struct cpprof__target *t, struct result *r, uint32_t state,
             if (t->is_slow)
                 t->is_slow(t);
         }
-        nap(POLL_NS);
+        cpprof__sleep_ns(POLL_NS);
     }
     return now;
 }
@@ -649,7 +641,7 @@ wait_for_child(struct attempt *a, pid_t child)
     while (!(ended = waitpid(child, &status, WNOHANG))) {
         if (is_given_up(a->result->since_ns))
             __atomic_store_n(&a->result->is_unwanted, true, __ATOMIC_RELAXED);
-        nap(POLL_NS);
+        cpprof__sleep_ns(POLL_NS);
     }
     return ended == child;
 }

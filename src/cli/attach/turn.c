@@ -43,7 +43,6 @@ cpprof__is_interrupted(void)
 bool
 cpprof__turn_take(pid_t pid, int *turn)
 {
-    const struct timespec pause = {0, LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + TURN_NS;
     char path[32];
 
@@ -56,7 +55,7 @@ cpprof__turn_take(pid_t pid, int *turn)
             cpprof__turn_release(*turn);
             return false;
         }
-        nanosleep(&pause, NULL);
+        cpprof__sleep_ns(LOOK_NS);
     }
     return true;
 }

@@ -376,7 +376,6 @@ maps_control(const struct attached *a, pid_t pid)
 static bool
 wait_for_detach(const struct attached *a, const struct process *p)
 {
-    const struct timespec pause = {0, CPPROF__NS_PER_S / 100};
     struct cpprof__patience patience;
 
     cpprof__patience_begin(&patience, DETACH_NS);
@@ -384,7 +383,7 @@ wait_for_detach(const struct attached *a, const struct process *p)
         if (!cpprof__patience_has(&patience) ||
             cpprof__attach_is_stopped(p->pid))
             return false;
-        nanosleep(&pause, NULL);
+        cpprof__sleep_ns(CPPROF__NS_PER_S / 100);
     }
     return !maps_control(a, p->pid);
 }

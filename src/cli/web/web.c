@@ -51,12 +51,11 @@ struct thread {
 static void *
 run_thread(void *arg)
 {
-    const struct timespec pause = {0, 1000000};
     struct thread thread = *(struct thread *)arg;
 
     free(arg);
     while (thread.run(thread.arg))
-        nanosleep(&pause, NULL);
+        cpprof__sleep_ns(1000000);
     return NULL;
 }
 

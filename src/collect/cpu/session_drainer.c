@@ -9,6 +9,7 @@
 #include "own/memory.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/sample/sampler.h"
@@ -127,13 +128,12 @@ cpprof__session_drain_free(struct cpprof__session *s)
 static void
 wait_until_quiet(void)
 {
-    const struct timespec pause = {0, QUIET_NS};
     int i;
 
     for (i = 0; i < QUIET_TRIES; i++) {
         if (!__atomic_load_n(&cpprof__sampler.n_inside, __ATOMIC_SEQ_CST))
             return;
-        nanosleep(&pause, NULL);
+        cpprof__sleep_ns(QUIET_NS);
     }
 }
 

@@ -346,7 +346,6 @@ wait_for_answers(struct cpprof__dump *dump)
     size_t first = 0;
 
     for (;;) {
-        struct timespec sleep = {0, (long)pause};
         uint64_t now;
         size_t n = take_answers(dump, &first);
 
@@ -360,7 +359,7 @@ wait_for_answers(struct cpprof__dump *dump)
             timeout = ask_all_again(dump, first) ? TIMEOUT_NS : STUCK_NS;
             asked = cpprof__now_ns(CLOCK_MONOTONIC);
         }
-        nanosleep(&sleep, NULL);
+        cpprof__sleep_ns(pause);
         pause = n || 2 * pause > PAUSE_MAX_NS ? pause : 2 * pause;
     }
 }

@@ -163,13 +163,12 @@ take_options(const struct cpprof_heap_options *given,
 static bool
 reserve_tables(void)
 {
-    const struct timespec pause = {0, 1000000};
     int tries = 50;
 
     while (!cpprof__heap_reserve()) {
         if (--tries == 0)
             return false;
-        nanosleep(&pause, NULL);
+        cpprof__sleep_ns(1000000);
     }
     return true;
 }

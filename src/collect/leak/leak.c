@@ -383,13 +383,11 @@ take_sums(struct search *s)
 static bool
 wait_apart(uint64_t begun_ns)
 {
-    const struct timespec look = {0, LOOK_NS / 4};
-
     while (!is_at_end &&
            cpprof__now_ns(CLOCK_MONOTONIC) - begun_ns < APART_NS) {
         if (cpprof__own_thread_must_leave())
             return false;
-        syscall(SYS_nanosleep, &look, NULL);
+        cpprof__sleep_ns(LOOK_NS / 4);
     }
     return true;
 }

@@ -120,7 +120,6 @@ cpprof__late_begin(uint64_t ns, unsigned how_flags,
 CPPROF__FIRST_STEP static void
 stop_waiting(void)
 {
-    const struct timespec look = {0, LOOK_NS};
     uint64_t until = 0;
 
     if (load_acquire(&state) == NOTHING || pid != (int32_t)syscall(SYS_getpid))
@@ -130,13 +129,12 @@ stop_waiting(void)
     until = cpprof__now_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
     while (load_acquire(&state) == STARTING &&
            cpprof__now_ns(CLOCK_MONOTONIC) < until)
-        syscall(SYS_nanosleep, &look, NULL);
+        cpprof__sleep_ns(LOOK_NS);
 }
 
 void
 cpprof__late_hurry(void)
 {
-    const struct timespec look = {0, LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 
     if (load_acquire(&state) == NOTHING || pid != (int32_t)syscall(SYS_getpid))
@@ -145,7 +143,7 @@ cpprof__late_hurry(void)
     syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     while (load_acquire(&state) != NOTHING &&
            cpprof__now_ns(CLOCK_MONOTONIC) < until)
-        syscall(SYS_nanosleep, &look, NULL);
+        cpprof__sleep_ns(LOOK_NS);
 }
 
 CPPROF__FIRST_STEP void

@@ -342,13 +342,12 @@ any_alive(const char *directory, struct cpprof__folder *folder)
 static void
 wait_for_ends(const char *directory, struct cpprof__folder *folder)
 {
-    const struct timespec pause = {0, END_PAUSE_NS};
     int i;
 
     if (!cpprof__control_is_set(directory))
         return;
     for (i = 0; i < END_TRIES && any_alive(directory, folder); i++)
-        nanosleep(&pause, NULL);
+        cpprof__sleep_ns(END_PAUSE_NS);
 }
 
 /* Is it to be read? Those that are over are, or all. */

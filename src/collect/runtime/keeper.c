@@ -58,14 +58,13 @@ static bool are_alone CPPROF__AT_START;
 static bool
 outlive_others(void)
 {
-    const struct timespec pause = {0, OTHERS_LOOK_NS};
     uint64_t begin = cpprof__now_ns(CLOCK_MONOTONIC), waited = 0;
 
     while (cpprof__own_list_has_others(0)) {
         if (waited > OTHERS_NS ||
             (waited > FOREIGN_NS && !cpprof__own_list_has_others_of_ours()))
             return false;
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(OTHERS_LOOK_NS);
         waited = cpprof__now_ns(CLOCK_MONOTONIC) - begin;
     }
     return true;

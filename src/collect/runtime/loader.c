@@ -6,14 +6,13 @@
 #include "collect/runtime/loader.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "arch/place.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/unwind.h"
 
 #include <stdint.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Tunables. A look at the list takes microseconds; one that takes longer waits
@@ -85,13 +84,12 @@ cpprof__loader_visit(int (*each)(struct dl_phdr_info *info, size_t n,
 void
 cpprof__loader_before_fork(void)
 {
-    const struct timespec pause = {0, LOOK_NS};
     uint32_t i;
 
     __atomic_fetch_add(&n_forks, 1, __ATOMIC_SEQ_CST);
     for (i = 0; __atomic_load_n(&n_asking, __ATOMIC_SEQ_CST) && i < LOOKS_MAX;
          i++)
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(LOOK_NS);
 }
 
 void

@@ -234,11 +234,10 @@ cpprof__own_list_was_empty(void)
 void
 cpprof__own_threads_wait_named(void)
 {
-    const struct timespec pause = {0, SETTLE_PAUSE_NS};
     unsigned i;
 
     for (i = 0; load_acquire(&n_making) && i < SETTLE_LOOKS; i++)
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(SETTLE_PAUSE_NS);
 }
 
 bool

@@ -62,7 +62,7 @@ static inline bool
 cpprof__own_lock_take_until(struct cpprof__own_lock *lock, uint64_t until_ns)
 {
     uintptr_t self = (uintptr_t)&cpprof__self, nobody = 0;
-    struct timespec pause = {0, CPPROF__OWN_LOCK_NS_MIN};
+    uint64_t pause_ns = CPPROF__OWN_LOCK_NS_MIN;
     unsigned tries = 0;
 
     while (!cas_acq_rel(&lock->owner, &nobody, self)) {
@@ -72,10 +72,9 @@ cpprof__own_lock_take_until(struct cpprof__own_lock *lock, uint64_t until_ns)
         if (until_ns != UINT64_MAX &&
             cpprof__clock_ns(CLOCK_MONOTONIC) >= until_ns)
             return false;
-        /* Not nanosleep(), which is a point of cancellation. */
-        syscall(SYS_nanosleep, &pause, NULL);
-        if (pause.tv_nsec < CPPROF__OWN_LOCK_NS_MAX)
-            pause.tv_nsec *= 2;
+        cpprof__sleep_ns(pause_ns);
+        if (pause_ns < CPPROF__OWN_LOCK_NS_MAX)
+            pause_ns *= 2;
     }
     return true;
 }

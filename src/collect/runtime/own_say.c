@@ -7,13 +7,13 @@
 #include "collect/runtime/own_threads.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "collect/runtime/keeper.h"
 #include "own/memory.h"
 #include "own/say.h"
 
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Tunables. The keeper has so many looks of this length to write a line. */
@@ -40,7 +40,6 @@ say_on_keeper(void)
 static void
 have_keeper_say(const char *line, size_t n)
 {
-    const struct timespec nap = {0, SAY_LOOK_NS};
     struct saying *s = cpprof__malloc(sizeof *s + n);
     unsigned i;
 
@@ -52,7 +51,7 @@ have_keeper_say(const char *line, size_t n)
     if (!cpprof__keeper_run(say_on_keeper))
         say_on_keeper();
     for (i = 0; load_acquire(&saying) && i < SAY_LOOKS; i++)
-        syscall(SYS_nanosleep, &nap, NULL);
+        cpprof__sleep_ns(SAY_LOOK_NS);
 }
 
 void

@@ -58,7 +58,7 @@
 
 /* Tunables. A thread that could not be made is tried for again after this, and
  * so often, each time after twice as long. */
-#define TRY_NS 1000000L
+#define TRY_NS 1000000u
 #define TRIES  5
 
 static struct cpprof__own_lock change CPPROF__AT_START;
@@ -200,11 +200,10 @@ set_program_mask(void)
 static void
 end_as_main_did(int status)
 {
-    const struct timespec pause = {0, PAUSE_LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PAUSE_NS;
 
     while (cpprof__own_threads() && cpprof__now_ns(CLOCK_MONOTONIC) < until)
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(PAUSE_LOOK_NS);
     if (WIFSIGNALED(status)) {
         sigset_t all;
 
@@ -413,19 +412,18 @@ is_only_thread(void)
 static int
 start(struct cpprof__own_thread *t)
 {
-    struct timespec pause = {0, 0};
     pthread_attr_t attr;
+    uint64_t pause_ns;
     int failed;
 
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, CPPROF__OWN_STACK);
     t->is_joined = false;
     failed = create(&t->thread, &attr, run, t);
-    for (pause.tv_nsec = TRY_NS;
-         failed == EAGAIN && pause.tv_nsec < TRY_NS << TRIES &&
-         !is_only_thread();
-         pause.tv_nsec *= 2) {
-        syscall(SYS_nanosleep, &pause, NULL);
+    for (pause_ns = TRY_NS;
+         failed == EAGAIN && pause_ns < TRY_NS << TRIES && !is_only_thread();
+         pause_ns *= 2) {
+        cpprof__sleep_ns(pause_ns);
         failed = create(&t->thread, &attr, run, t);
     }
     pthread_attr_destroy(&attr);
@@ -650,7 +648,6 @@ join_paused(void)
 bool
 cpprof__own_threads_pause(void (*wake)(void))
 {
-    const struct timespec pause = {0, PAUSE_LOOK_NS};
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PAUSE_NS;
 
     if (self.is_own || cpprof__own_lock_is_mine(&change) ||
@@ -662,7 +659,7 @@ cpprof__own_threads_pause(void (*wake)(void))
     while (cpprof__own_list_wake() && cpprof__now_ns(CLOCK_MONOTONIC) < until) {
         if (wake)
             wake();
-        syscall(SYS_nanosleep, &pause, NULL);
+        cpprof__sleep_ns(PAUSE_LOOK_NS);
     }
     join_paused();
     return true;

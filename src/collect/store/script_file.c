@@ -154,14 +154,13 @@ make_shared(struct cpprof__scripts *made)
 static bool
 begin(void)
 {
-    const struct timespec pause = {0, 100000};
     int32_t pid = (int32_t)getpid(), who = 0;
 
     while (!load_acquire(&cpprof__scripts.head)) {
         if (cas_acq_rel(&making, &who, pid))
             return true;
         if (who == pid) {
-            nanosleep(&pause, NULL);
+            cpprof__sleep_ns(100000);
             who = 0;
         }
     }

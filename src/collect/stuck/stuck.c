@@ -493,7 +493,6 @@ static enum cpprof_status
 find_stuck(enum cpprof__stuck_wanted wanted, const struct cpprof__stuck *before,
            struct cpprof__stuck *stuck, struct cpprof_error *error)
 {
-    const struct timespec pause = {0, BETWEEN_NS};
     enum cpprof_status status = cpprof__dump_start_reading(error);
     struct cpprof__stuck first = {.n = 0};
 
@@ -507,7 +506,7 @@ find_stuck(enum cpprof__stuck_wanted wanted, const struct cpprof__stuck *before,
         *stuck = first;
         return CPPROF_OK;
     }
-    syscall(SYS_nanosleep, &pause, NULL);
+    cpprof__sleep_ns(BETWEEN_NS);
     status = look_again(wanted, &first, stuck, error);
     if (status == CPPROF_OK) {
         keep_common(stuck, &first);

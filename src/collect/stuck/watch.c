@@ -26,7 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Tunable: looks come at a random moment of each period, so two are at most two
@@ -140,7 +139,6 @@ call_told(void)
 static void
 call_program(const struct cpprof__stuck *stuck, const char *text)
 {
-    const struct timespec nap = {0, NAP_NS};
     int32_t *tids = cpprof__calloc(stuck->n_stuck + 1, sizeof *tids);
     size_t i, n = 0;
 
@@ -156,7 +154,7 @@ call_program(const struct cpprof__stuck *stuck, const char *text)
     if (!cpprof__own_keeper_run(call_told))
         call_told();
     while (!load_acquire(&is_told))
-        syscall(SYS_nanosleep, &nap, NULL);
+        cpprof__sleep_ns(NAP_NS);
     cpprof__free(tids);
 }
 

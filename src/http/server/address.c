@@ -8,6 +8,7 @@
  */
 #include "http/server/address.h"
 
+#include "arch/clock.h"
 #include "base/status.h"
 #include "http/server/high_descriptors.h"
 
@@ -20,7 +21,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define UNIX "unix:"
@@ -231,7 +231,6 @@ bind_inet(int fd, struct cpprof__http_address *address)
 static int
 lock_folder(const struct cpprof__http_address *address)
 {
-    const struct timespec pause = {0, 1000000};
     char path[sizeof address->local.sun_path];
     unsigned tries;
     char *slash;
@@ -247,7 +246,7 @@ lock_folder(const struct cpprof__http_address *address)
             close(fd);
             return -1;
         }
-        nanosleep(&pause, NULL);
+        cpprof__sleep_ns(1000000);
     }
     return fd;
 }

@@ -18,6 +18,7 @@
  */
 #include "vm/profile/timers.h"
 
+#include "arch/clock.h"
 #include "arch/mix.h"
 #include "arch/place.h"
 #include "collect/labels/labels.h"
@@ -495,13 +496,12 @@ end_one(struct cpprof__vm_timer *timer)
 static void
 wait_until_quiet(void)
 {
-    const struct timespec a_while = {0, 100000};
     int i;
 
     for (i = 0; i < 10000; i++) {
         if (!__atomic_load_n(&all.n_inside, __ATOMIC_SEQ_CST))
             return;
-        nanosleep(&a_while, NULL);
+        cpprof__sleep_ns(100000);
     }
 }
 
