@@ -9,10 +9,10 @@
 
 #include "arch/place.h"
 #include "collect/heap/heap_owner.h"
-#include "collect/heap/heap_stacks.h"
 #include "collect/runtime/next.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/store/tables.h"
+#include "collect/threads/stacks.h"
 #include "interpose/take_over.h"
 
 #include <link.h>
@@ -78,7 +78,7 @@ CPPROF__FIRST_STEP void
 cpprof__heap_start(void)
 {
     find_mallocs();
-    cpprof__main_stack_find();
+    cpprof__stack_of_main();
     cpprof__heap.tree = &cpprof__tables.tree;
     if (cpprof__heap_set_rate(-1))
         cpprof__heap_reserve();

@@ -6,11 +6,11 @@
  * no more be made, threads of ours give way.
  */
 #include "collect/threads/threads.h"
-#include "collect/heap/heap_stacks.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
+#include "collect/threads/stacks.h"
 #include "collect/threads/thread_creation.h"
 #include "interpose/parts.h"
 #include "interpose/take_over.h"
@@ -98,7 +98,7 @@ take_note(void *arg)
     memset(arg, 0, sizeof note); /* a search for lost blocks finds no pointer */
     cpprof__free(arg);
     cpprof__thread_creation_started(note.creation);
-    cpprof__thread_stack_known(note.stack_bytes);
+    cpprof__stack_of_hooks(note.stack_bytes);
     cpprof__thread_creation(note.start, note.labels);
     return note;
 }
@@ -133,7 +133,7 @@ started(struct cpprof__thread *t)
     CPPROF__UNCANCELLED;
 
     cpprof__thread_creation_started(t->creation);
-    cpprof__thread_stack_known(t->stack_bytes);
+    cpprof__stack_of_hooks(t->stack_bytes);
     cpprof__thread_started(t);
 }
 

@@ -4,10 +4,10 @@
 #ifndef TESTS_HEAP_CORE_FIXTURE_H
 #define TESTS_HEAP_CORE_FIXTURE_H
 
-#include "collect/heap/heap_stacks.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/heap_tables.h"
 #include "collect/signal/heap/hook_stack.h"
+#include "collect/threads/stacks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ fresh_heap(int64_t rate)
     for (i = 0; i < 4; i++)
         heap_memory[i] = fresh_pages(heap_memory_bytes[i]);
     cpprof__heap_filter = NULL;
-    cpprof__main_stack_find(); /* or each walk takes a system call */
+    cpprof__stack_of_main(); /* or each walk takes a system call */
     memset(&cpprof__hook_self, 0, sizeof cpprof__hook_self);
     cpprof__hook_self.random = 20240229;
     cpprof__tree_make(&heap_tree, heap_memory[0], heap_memory[1]);

@@ -11,42 +11,57 @@
 #include "collect/threads/stacks.h"
 
 #include "arch/atomic.h"
+#include "arch/place.h"
 #include "arch/regs.h"
 #include "base/buffer.h"
 #include "collect/runtime/proc.h"
+#include "collect/signal/heap/hook_stack.h"
 #include <cpprof/object.h>
 
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE 4096u
-
-/* No more of the main thread's stack is taken for granted. */
-#define MAIN_STACK_MAX (64u << 20)
-
-/*
- * The thread pointer stands near the top of a thread's stack, so all between
- * the two is its own. The lower end is known but for what the C library itself
- * keeps there; MARGIN covers that and the guard.
+/* No more of the main thread's stack is assumed to be readable: where the
+ * kernel chooses an address, it stays out of the 128 MiB below the stack's end.
  */
-void
-cpprof__stack_of_new_thread(struct cpprof__thread *t, size_t stack_bytes)
+#define MAIN_STACK_MAX ((uintptr_t)64 << 20)
+
+/* What the C library uses of a thread's stack, and the guard page. */
+#define MARGIN ((size_t)16 * 4096)
+
+/* The thread pointer stands near the top of a thread's stack, so all between
+ * the two is its own. Leaves them alone where that is not known. */
+static void
+find_own(size_t stack_bytes, uintptr_t *lo, uintptr_t *hi)
 {
-    const size_t margin = 16 * PAGE;
     uintptr_t tp = cpprof__thread_self();
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-    t->stack_lo = t->stack_hi = 0;
-    if (stack_bytes <= 2 * margin || here >= tp || tp - here > stack_bytes)
+    if (stack_bytes <= 2 * MARGIN || here >= tp || tp - here > stack_bytes)
         return;
-    t->stack_lo = tp - stack_bytes + margin;
-    t->stack_hi = tp;
+    *lo = tp - stack_bytes + MARGIN;
+    *hi = tp;
 }
 
-/* The main thread's stack can grow down to here. */
-static uintptr_t
+void
+cpprof__stack_of_new_thread(struct cpprof__thread *t, size_t stack_bytes)
+{
+    t->stack_lo = t->stack_hi = 0;
+    find_own(stack_bytes, &t->stack_lo, &t->stack_hi);
+}
+
+void
+cpprof__stack_of_hooks(size_t stack_bytes)
+{
+    find_own(stack_bytes, &cpprof__hook_self.stack_lo,
+             &cpprof__hook_self.stack_hi);
+}
+
+/* The main thread's stack can grow down to here; 0: that is not known. */
+CPPROF__FIRST_STEP static uintptr_t
 growth_limit(uintptr_t hi)
 {
     struct rlimit limit;
@@ -55,6 +70,17 @@ growth_limit(uintptr_t hi)
     if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
         room = limit.rlim_cur;
     return hi > room ? hi - room : 0;
+}
+
+/* The kernel puts its random bytes above everything that is ever pushed, and
+ * what lies between the stack pointer and them is one mapping. */
+CPPROF__FIRST_STEP void
+cpprof__stack_of_main(void)
+{
+    uintptr_t hi = getauxval(AT_RANDOM) & ~(uintptr_t)7;
+
+    cpprof__main_stack_lo = growth_limit(hi);
+    cpprof__main_stack_hi = cpprof__main_stack_lo ? hi : 0;
 }
 
 /*

@@ -17,6 +17,17 @@
 void
 cpprof__stack_of_new_thread(struct cpprof__thread *t, size_t stack_bytes);
 
+/* The same for hooks on that thread, whose walk of an allocation's stack then
+ * reads it directly instead of asking the kernel, some 0.4 us instead of 1.5. 0
+ * bytes, which is not known, does nothing. Safety: MT. */
+void
+cpprof__stack_of_hooks(size_t stack_bytes);
+
+/* And for hooks on the main thread, before the heap's tables are made. Safety:
+ * ONCE. */
+void
+cpprof__stack_of_main(void);
+
 /* Note where the calling thread's stack is, as if it had been sampled, so that
  * it is learnt before its first sample. */
 void

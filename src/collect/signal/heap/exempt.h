@@ -23,7 +23,7 @@ struct cpprof__hook_self {
     int64_t rate;    /* with which it was drawn */
     uint64_t random; /* 0: not seeded */
     /* The thread's stack: readable from the stack pointer up as long as the
-     * thread lives; 0, 0: not known. See heap/heap_stacks.h. */
+     * thread lives; 0, 0: not known. See threads/stacks.h. */
     uintptr_t stack_lo;
     uintptr_t stack_hi;
 };
