@@ -39,8 +39,9 @@
  * two of the time. */
 #define REST 100
 
-/* Tunable: how long a hook of a mixed stack may take before it counts as dear.
- */
+/* Tunable: how long a hook of a mixed stack may take before it counts as dear,
+ * if the one before did, too: a busy machine makes one of them long, a deep
+ * stack each. */
 #define HOOK_BUDGET_NS 50000
 
 /* Tunable: ticks after which a signal that did not come is taken for lost, and
@@ -337,6 +338,7 @@ bool
 state_arm(struct state *s)
 {
     uint64_t begin = cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID), took;
+    bool was_dear = s->is_mixed_dear;
 
     if (cpprof__now_ns(CLOCK_MONOTONIC) < s->mixed_rest_until_ns)
         return false;
@@ -346,7 +348,8 @@ state_arm(struct state *s)
     else
         hook_for_tick(s, s->running);
     took = cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-    if (took > HOOK_BUDGET_NS)
+    s->is_mixed_dear = took > HOOK_BUDGET_NS;
+    if (was_dear && s->is_mixed_dear)
         s->mixed_rest_until_ns = cpprof__now_ns(CLOCK_MONOTONIC) + REST * took;
     return true;
 }

@@ -74,6 +74,7 @@ struct state {
     struct functions functions;
     lua_State *main;              /* one coroutine as long as it is there */
     uint64_t mixed_rest_until_ns; /* as rest_until_ns, for mixed stacks */
+    bool is_mixed_dear;           /* the last hook of one took long */
     uint64_t looked;  /* at the clock in mode SPAN, by the counter; 0: never */
     uint32_t stays;   /* events until the hook of a tick goes */
     uint64_t left_ns; /* the hook has seen it leave; CLOCK_MONOTONIC */
