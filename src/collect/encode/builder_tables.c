@@ -208,6 +208,7 @@ cpprof__own_frame_name(uint64_t pc)
         [CPPROF__FRAME_UNREADABLE] = "[not readable]",
         [CPPROF__FRAME_NO_ROOM] = "[no room on alternate stack]",
         [CPPROF__FRAME_NO_LIBC] = "[thread without libc]",
+        [CPPROF__FRAME_NO_CALLS] = "[SIGSYS blocked]",
         [CPPROF__FRAME_NO_SCRIPT] = "[script not read]",
         [CPPROF__FRAME_MAIN] = "[main thread]",
         [CPPROF__FRAME_ORPHAN] = "[unknown creator]",

@@ -325,6 +325,7 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
 {
     uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN);
     enum cpprof__interp_result result;
+    enum cpprof__own_frame why;
     struct buffer *p;
 
     if (!context) {
@@ -332,9 +333,10 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
         finish_unwalked(slot, sequence, CPPROF__FRAME_NO_LIBC);
         return;
     }
-    if (!cpprof__signal_has_room(context)) {
+    why = cpprof__signal_no_walk(context);
+    if (why) {
         note_self(slot);
-        finish_unwalked(slot, sequence, CPPROF__FRAME_NO_ROOM);
+        finish_unwalked(slot, sequence, why);
         return;
     }
     p = take_buffer();

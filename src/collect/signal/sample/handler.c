@@ -265,24 +265,14 @@ push_made_up(struct cpprof__ring *ring, const struct cpprof__thread *t,
     cpprof__sampler_push(ring, &head, pcs, t->start ? 2 : 1);
 }
 
-static void
-take_sample(struct cpprof__ring *ring, struct cpprof__thread *t,
-            uint64_t weight, const void *context)
-{
-    if (!context)
-        push_made_up(ring, t, weight, CPPROF__FRAME_NO_LIBC);
-    else if (!cpprof__signal_has_room(context))
-        push_made_up(ring, t, weight, CPPROF__FRAME_NO_ROOM);
-    else
-        sample(ring, t, weight, context);
-}
-
 /* context: NULL for a thread without libc's storage. */
 static void
 tick(enum cpprof__signal_source source, const siginfo_t *info,
      const void *context)
 {
     struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
+    enum cpprof__own_frame why_not =
+        context ? cpprof__signal_no_walk(context) : CPPROF__FRAME_NO_LIBC;
     struct cpprof__thread *t;
     uint64_t weight;
 
@@ -299,11 +289,13 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
         add_relaxed(&ring->lost, 1);
         return;
     }
-    weight = ticks(source, info, t, context);
+    weight = ticks(source, info, t, why_not ? NULL : context);
     store_relaxed(&t->delivered, load_relaxed(&t->delivered) + weight);
     weight = without_precharged(t, weight);
-    if (weight)
-        take_sample(ring, t, weight, context);
+    if (weight && why_not)
+        push_made_up(ring, t, weight, why_not);
+    else if (weight)
+        sample(ring, t, weight, context);
     store_release(&t->busy, 0);
 }
 

@@ -7,8 +7,11 @@
 
 #include "arch/atomic.h"
 #include "arch/place.h"
+#include "arch/regs.h"
 
 #include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -59,15 +62,42 @@ cpprof__signal_source(const siginfo_t *info)
  * test_unwind_stack_use.c holds the walk below 1 KiB. */
 #define ROOM_BYTES 3072u
 
-bool
-cpprof__signal_has_room(const void *context)
+static bool
+has_room(const stack_t *other)
 {
-    const stack_t *other = &((const ucontext_t *)context)->uc_stack;
     uintptr_t used =
         (uintptr_t)__builtin_frame_address(0) - (uintptr_t)other->ss_sp;
 
     return other->ss_flags & SS_DISABLE || used >= other->ss_size ||
            used >= ROOM_BYTES;
+}
+
+/* Who blocks SIGSYS among others, and has no handler of it, is in no danger:
+ * nobody answers calls there. */
+static bool
+may_call(const sigset_t *blocked)
+{
+    struct {
+        void (*handler)(int);
+        uint64_t others[3];
+    } action = {NULL, {0}};
+    uint64_t mask;
+
+    memcpy(&mask, blocked, sizeof mask);
+    return !(mask >> (SIGSYS - 1) & 1) ||
+           (!cpprof__syscall(SYS_rt_sigaction, SIGSYS, 0, (long)&action,
+                             sizeof mask, 0, 0) &&
+            (action.handler == SIG_DFL || action.handler == SIG_IGN));
+}
+
+enum cpprof__own_frame
+cpprof__signal_no_walk(const void *context)
+{
+    const ucontext_t *was = context;
+
+    if (!has_room(&was->uc_stack))
+        return CPPROF__FRAME_NO_ROOM;
+    return may_call(&was->uc_sigmask) ? 0 : CPPROF__FRAME_NO_CALLS;
 }
 
 uintptr_t

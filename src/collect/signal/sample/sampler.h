@@ -12,6 +12,7 @@
 
 #include "arch/clock.h"
 #include "collect/signal/sample/ring.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/thread.h"
 
 #include <signal.h>
@@ -71,11 +72,13 @@ enum cpprof__signal_source {
 enum cpprof__signal_source
 cpprof__signal_source(const siginfo_t *info);
 
-/* Does the handler run where a walk has room? An alternate stack of the program
- * may be small, and it holds a frame of the kernel already, of up to 4 KiB.
- * Safety: AS. */
-bool
-cpprof__signal_has_room(const void *context);
+/* Why the handler may not walk: the frame that says so, or 0. An alternate
+ * stack of the program may be small, and it holds a frame of the kernel
+ * already, of up to 4 KiB. And a walk may have to make a system call. A filter
+ * may have the program's handler of SIGSYS answer that, and while that handler
+ * runs the signal is blocked: then the kernel ends the process. Safety: AS. */
+enum cpprof__own_frame
+cpprof__signal_no_walk(const void *context);
 
 /* The calling thread's labels, if samples have any. Safety: AS. */
 uintptr_t

@@ -33,6 +33,8 @@ enum cpprof__own_frame {
     CPPROF__FRAME_NO_LIBC,    /* "[thread without libc]": a bare clone() with a
                                * thread pointer that is not libc's, whose stack
                                * is not walked */
+    CPPROF__FRAME_NO_CALLS,   /* "[SIGSYS blocked]": a filter could end the
+                               * process for a call that a walk makes */
     CPPROF__FRAME_END = 16
 };
 
