@@ -640,6 +640,10 @@ def redis_becomes_a_daemon():
         env=dict(os.environ, LD_PRELOAD=library, CPPROF="http=" + address))
     TAP.same("redis-server is served as a daemon", asked_within(address, 5),
              200)
+    until = time.monotonic() + 10 * SLOW  # it serves before it writes that
+    while time.monotonic() < until and not (
+            os.path.exists(pid_file) and os.path.getsize(pid_file)):
+        time.sleep(0.02)
     with open(pid_file) as file:
         os.kill(int(file.read()), signal.SIGTERM)
 
