@@ -107,7 +107,7 @@ class Host:
         self.program = os.path.join(folder, self.name)
         self.linked = self.program + ".linked"
         self.plugin = self.program + ".so"
-        self.sources = [path, os.path.join(HERE, "host.h")]
+        self.sources = [path] + glob.glob(os.path.join(HERE, "*.h"))
         words = CC + ["-I" + HERE, "-I" + SOURCES, "-pthread"]
         parts = [self.program + ".o", "-pthread", "-ldl"]
         parts += ["-l" + library for library in

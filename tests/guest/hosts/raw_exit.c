@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guest: 2. A process of one thread that ends by the raw system call exit, or
  * is killed for a system call, has the status that it has alone. */
-#include "host.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include "filter.h"
 
 static void
 end_raw(void)
@@ -19,15 +14,12 @@ static void
 end_by_filter(void)
 {
     struct sock_filter lines[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        FILTER_BEGIN,
+        FILTER_CASE(SYS_getppid, SECCOMP_RET_KILL_THREAD),
+        ALLOW_OTHERS,
     };
-    struct sock_fprog program = {sizeof lines / sizeof *lines, lines};
 
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+    FILTER_SET(lines, 0);
     getppid();
 }
 

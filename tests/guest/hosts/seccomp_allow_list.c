@@ -2,24 +2,15 @@
 /* guest: 3. A program of one thread that lets the kernel refuse all calls but
  * the few that it makes itself runs on unharmed, fails where it would fail,
  * and ends as it means to: by exit() or by _exit(). */
-#include "host.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include "filter.h"
 
 enum { STATUS = 7 };
-
-#define ALLOW(name)                                                            \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                     \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 static void
 confine(int sys)
 {
     struct sock_filter lines[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        FILTER_BEGIN,
         ALLOW(read),
         ALLOW(write),
         ALLOW(brk),
@@ -33,13 +24,10 @@ confine(int sys)
         ALLOW(rt_sigreturn),
         ALLOW(exit),
         ALLOW(exit_group),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)sys),
+        FILTER_END(SECCOMP_RET_ERRNO | (unsigned)sys),
     };
-    struct sock_fprog program = {sizeof lines / sizeof *lines, lines};
 
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    EXPECT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
-           "seccomp: %s", strerror(errno));
+    FILTER_SET(lines, 0);
 }
 
 static void

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* guest: 3. Under seccomp that refuses what a profiler would like: the program
  * runs on unharmed. */
-#include "host.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-
-#define REFUSE(name)                                                           \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                     \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+#include "filter.h"
 
 int
 main(void)
 {
     struct sock_filter lines[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        FILTER_BEGIN,
         REFUSE(perf_event_open),
         REFUSE(process_vm_readv),
         REFUSE(openat),
@@ -27,16 +18,13 @@ main(void)
         REFUSE(unshare),
         REFUSE(memfd_create),
         REFUSE(socket),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        ALLOW_OTHERS,
     };
-    struct sock_fprog program = {sizeof lines / sizeof *lines, lines};
     pthread_t busy;
     pid_t pid;
 
     busy_ms(20);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    EXPECT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
-           "seccomp: %s", strerror(errno));
+    FILTER_SET(lines, 0);
     busy = start_busy(80);
     for (int i = 0; i < 30; i++) {
         const struct timespec t = {0, 2000000};

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guest: 3. A program whose filter refuses what libc needs in a new thread,
  * which it makes no more of, runs on and ends as it means to. */
-#include "host.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include "filter.h"
 
 enum { STATUS = 7 };
 
@@ -14,16 +9,12 @@ static void
 refuse(int number)
 {
     struct sock_filter lines[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        FILTER_BEGIN,
+        FILTER_CASE(number, SECCOMP_RET_ERRNO | EPERM),
+        ALLOW_OTHERS,
     };
-    struct sock_fprog program = {sizeof lines / sizeof *lines, lines};
 
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    EXPECT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
-           "seccomp: %s", strerror(errno));
+    FILTER_SET(lines, 0);
 }
 
 static void
