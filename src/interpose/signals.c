@@ -6,11 +6,12 @@
  * stead of a perf event's signal for which there is no room, and that ends a
  * program without a handler. So threads get timers before. An alternate stack
  * on which it makes coroutines: threads/action.h. Strict seccomp, under which a
- * thread is killed for any system call but read, write, exit and sigreturn: our
- * signal is blocked there, for good, hooks see an exempt thread, and its exit()
- * writes nothing.
+ * thread is killed for any system call but read, write, exit and sigreturn, and
+ * syscall user dispatch, which leads all calls to the program's handler of
+ * SIGSYS: our signal is blocked there as long, and hooks see an exempt thread.
+ * exit() writes nothing under strict seccomp.
  *
- * Source: fcntl(2), F_SETSIG; sigaltstack(2); seccomp(2).
+ * Source: fcntl(2), F_SETSIG; sigaltstack(2); seccomp(2); prctl(2).
  */
 /* Its header gives the one name the other's. */
 #undef _FILE_OFFSET_BITS
@@ -118,7 +119,14 @@ sigaltstack_on(const stack_t *stack, stack_t *old)
     return result;
 }
 
-/* ---- strict seccomp --------------------------------------------------- */
+/* ---- threads whose system calls are refused or led elsewhere --------------
+ */
+
+/* In 2021's kernel, and not in the headers of Debian 11. */
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_OFF          0
+#endif
 
 /* libc's own wrapper hands on four words, however many there are. */
 #define WORDS_OF(option)                                                       \
@@ -132,6 +140,7 @@ sigaltstack_on(const stack_t *stack, stack_t *old)
 #define WORDS words[0], words[1], words[2], words[3]
 
 static __thread bool is_strict;
+static __thread bool is_left_alone;
 
 bool
 cpprof__in_strict_seccomp(void)
@@ -158,26 +167,55 @@ change_own_signal(int how)
     syscall(SYS_rt_sigprocmask, how, &signals, NULL, sizeof signals);
 }
 
+/* The calling thread has no ticks, and hooks leave it alone: strict seccomp
+ * would kill it for a call of ours, and the program's handler of SIGSYS would
+ * answer one as the thread's own. */
+static void
+leave_alone(bool it)
+{
+    is_left_alone = it;
+    change_own_signal(it ? SIG_BLOCK : SIG_UNBLOCK);
+    if (it)
+        cpprof__hook_self.exempt++;
+    else
+        cpprof__hook_self.exempt--;
+}
+
+/* The kernel's state is the thread's alone; what our signal is blocked in is
+ * not, and a child may exec. */
+CPPROF__FIRST_STEP void
+cpprof__signals_in_child(void)
+{
+    if (is_left_alone)
+        leave_alone(false);
+}
+
 static int
 prctl_on(int option, ...)
 {
     int saved_errno, result;
+    bool confines, dispatches, leaves, was;
     WORDS_OF(option);
 
     NEEDS_STORAGE(prctl, (option, WORDS));
-    saved_errno = errno;
-    if (option != PR_SET_SECCOMP || words[0] != SECCOMP_MODE_STRICT)
+    confines = option == PR_SET_SECCOMP && words[0] == SECCOMP_MODE_STRICT;
+    dispatches = option == PR_SET_SYSCALL_USER_DISPATCH;
+    if (!confines && !dispatches)
         return cpprof__real(prctl)(option, WORDS);
-    change_own_signal(SIG_BLOCK);
+    saved_errno = errno;
+    was = is_left_alone;
+    leaves = confines || words[0] != PR_SYS_DISPATCH_OFF;
+    if (leaves && !was)
+        leave_alone(true);
     errno = saved_errno;
     result = cpprof__real(prctl)(option, WORDS);
     saved_errno = errno;
-    if (result) {
-        change_own_signal(SIG_UNBLOCK);
-    } else {
-        cpprof__hook_self.exempt++;
+    if (result)
+        leaves = was;
+    else if (confines)
         is_strict = true;
-    }
+    if (is_left_alone != leaves)
+        leave_alone(leaves);
     errno = saved_errno;
     return result;
 }
