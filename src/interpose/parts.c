@@ -50,7 +50,6 @@ const struct cpprof__part cpprof__parts[] = {
     {.in_child = cpprof__watch_in_child},
     /* Who we are comes first: others ask for it. */
     {.in_child = cpprof__own_threads_in_child},
-    {.in_child = cpprof__signals_in_child},
     {.in_child = cpprof__late_in_child, .end = cpprof__late_end},
     {.in_child = cpprof__thread_creation_in_child},
     {.in_child = cpprof__labels_in_child},

@@ -29,7 +29,7 @@ struct cpprof__part {
     void (*write)(uint64_t until_ns);
 };
 
-enum { CPPROF__N_PARTS = 24 };
+enum { CPPROF__N_PARTS = 23 };
 
 #pragma GCC visibility push(hidden)
 extern const struct cpprof__part cpprof__parts[CPPROF__N_PARTS];
@@ -55,9 +55,6 @@ cpprof__in_thread_creation(void);
  * AS. */
 bool
 cpprof__in_strict_seccomp(void);
-
-void
-cpprof__signals_in_child(void);
 
 /*
  * credentials.c: no thread of ours is there from begin to end, and all signals

@@ -6,10 +6,10 @@
  * stead of a perf event's signal for which there is no room, and that ends a
  * program without a handler. So threads get timers before. An alternate stack
  * on which it makes coroutines: threads/action.h. Strict seccomp, under which a
- * thread is killed for any system call but read, write, exit and sigreturn, and
- * syscall user dispatch, which leads all calls to the program's handler of
- * SIGSYS: our signal is blocked there as long, and hooks see an exempt thread.
- * exit() writes nothing under strict seccomp.
+ * thread is killed for any system call but read, write, exit and sigreturn: our
+ * signal is blocked there, for good, hooks see an exempt thread, and its exit()
+ * writes nothing. Syscall user dispatch, which leads all of a thread's calls to
+ * the program's handler of SIGSYS: no signal is sent from then on.
  *
  * Source: fcntl(2), F_SETSIG; sigaltstack(2); seccomp(2); prctl(2).
  */
@@ -140,7 +140,7 @@ sigaltstack_on(const stack_t *stack, stack_t *old)
 #define WORDS words[0], words[1], words[2], words[3]
 
 static __thread bool is_strict;
-static __thread bool is_left_alone;
+static __thread bool is_dispatched;
 
 bool
 cpprof__in_strict_seccomp(void)
@@ -167,55 +167,48 @@ change_own_signal(int how)
     syscall(SYS_rt_sigprocmask, how, &signals, NULL, sizeof signals);
 }
 
-/* The calling thread has no ticks, and hooks leave it alone: strict seccomp
- * would kill it for a call of ours, and the program's handler of SIGSYS would
- * answer one as the thread's own. */
-static void
-leave_alone(bool it)
+/* What the program's handler of SIGSYS would answer is a call of ours, the
+ * return from a tick's handler among them: no thread gets any more ticks, and
+ * hooks leave this one alone as long. */
+static int
+set_dispatch(const unsigned long *words)
 {
-    is_left_alone = it;
-    change_own_signal(it ? SIG_BLOCK : SIG_UNBLOCK);
-    if (it)
-        cpprof__hook_self.exempt++;
-    else
-        cpprof__hook_self.exempt--;
-}
+    bool on = words[0] != PR_SYS_DISPATCH_OFF;
+    int saved_errno = errno, result;
 
-/* The kernel's state is the thread's alone; what our signal is blocked in is
- * not, and a child may exec. */
-CPPROF__FIRST_STEP void
-cpprof__signals_in_child(void)
-{
-    if (is_left_alone)
-        leave_alone(false);
+    if (on)
+        cpprof__threads_leave_signals();
+    errno = saved_errno;
+    result = cpprof__real(prctl)(PR_SET_SYSCALL_USER_DISPATCH, WORDS);
+    if (!result && on != is_dispatched) {
+        is_dispatched = on;
+        cpprof__hook_self.exempt += on ? 1u : -1u;
+    }
+    return result;
 }
 
 static int
 prctl_on(int option, ...)
 {
     int saved_errno, result;
-    bool confines, dispatches, leaves, was;
     WORDS_OF(option);
 
     NEEDS_STORAGE(prctl, (option, WORDS));
-    confines = option == PR_SET_SECCOMP && words[0] == SECCOMP_MODE_STRICT;
-    dispatches = option == PR_SET_SYSCALL_USER_DISPATCH;
-    if (!confines && !dispatches)
-        return cpprof__real(prctl)(option, WORDS);
+    if (option == PR_SET_SYSCALL_USER_DISPATCH)
+        return set_dispatch(words);
     saved_errno = errno;
-    was = is_left_alone;
-    leaves = confines || words[0] != PR_SYS_DISPATCH_OFF;
-    if (leaves && !was)
-        leave_alone(true);
+    if (option != PR_SET_SECCOMP || words[0] != SECCOMP_MODE_STRICT)
+        return cpprof__real(prctl)(option, WORDS);
+    change_own_signal(SIG_BLOCK);
     errno = saved_errno;
     result = cpprof__real(prctl)(option, WORDS);
     saved_errno = errno;
-    if (result)
-        leaves = was;
-    else if (confines)
+    if (result) {
+        change_own_signal(SIG_UNBLOCK);
+    } else {
+        cpprof__hook_self.exempt++;
         is_strict = true;
-    if (is_left_alone != leaves)
-        leave_alone(leaves);
+    }
     errno = saved_errno;
     return result;
 }

@@ -91,6 +91,7 @@ has_queue(void)
     struct rlimit limit;
 
     return !load_acquire(&is_refused) &&
+           !load_acquire(&cpprof__sampler.is_refused) &&
            !getrlimit(RLIMIT_SIGPENDING, &limit) && limit.rlim_cur > QUEUE_MIN;
 }
 
@@ -249,7 +250,8 @@ cpprof__perf_in_child(void)
 void
 cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns)
 {
-    if (t->perf_fd >= 0 && (t->perf_is_over || load_acquire(&is_refused)))
+    if (t->perf_fd >= 0 && (t->perf_is_over || load_acquire(&is_refused) ||
+                            load_acquire(&cpprof__sampler.is_refused)))
         cpprof__perf_disarm(t);
     if (t->perf_fd < 0 && t->tid > 0)
         perf_arm(t, period_ns);

@@ -68,7 +68,8 @@ timer_open(uint64_t period_ns, struct cpprof_error *error)
     (void)period_ns;
     if (cpprof__cpu_timers_are_fatal())
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "a timer would end the process (ulimit -R 0)");
+                            "a timer would end the process (ulimit -R 0, or "
+                            "system calls are led to a handler of SIGSYS)");
     if (create((int32_t)syscall(SYS_gettid), 0, &id))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, errno,
                             "timer_create: %s", strerror(errno));

@@ -24,6 +24,7 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
 #include "collect/runtime/uncancelled.h"
+#include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/waits/waits.h"
@@ -327,7 +328,8 @@ charge_missing(struct cpprof__thread *t, bool at_stop)
     if (due <= had + 1) /* one may be on its way */
         return;
     cpprof__perf_push(t, plan.period_ns);
-    if (!cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
+    if (!load_relaxed(&cpprof__sampler.is_refused) &&
+        !cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
         frame = at_stop ? CPPROF__FRAME_EXITED : 0;
     if (frame &&
         cas_acq_rel(&t->precharged_ticks, &precharged, precharged + due - had))
@@ -377,6 +379,15 @@ cpprof__threads_leave_perf(void)
 }
 
 void
+cpprof__threads_leave_signals(void)
+{
+    __atomic_store_n(&cpprof__sampler.is_refused, 1u, __ATOMIC_SEQ_CST);
+    cpprof__questions_wait();
+    if (!cpprof__own_thread_is_this())
+        cpprof__events_ask();
+}
+
+void
 cpprof__threads_begin_events(void)
 {
     struct cpprof__thread *t;
@@ -394,14 +405,18 @@ void
 cpprof__threads_tend_events(void)
 {
     uint32_t n = cpprof__events_asked(), i = 0, end;
+    bool is_over = load_acquire(&cpprof__sampler.is_refused);
     struct cpprof__thread *t = NULL;
 
     do {
         pthread_mutex_lock(&lock);
         for (end = i + LOOKS_AT_ONCE; i < end && (t = cpprof__thread_at(i));
-             i++)
+             i++) {
             if (plan.engine == &cpprof__engine_perf)
                 cpprof__perf_tend(t, plan.period_ns);
+            if (is_over)
+                cpprof__timer_disarm(t);
+        }
         pthread_mutex_unlock(&lock);
     } while (t);
     cpprof__events_tell_tended(n);
@@ -520,7 +535,8 @@ charge_rest(struct cpprof__thread *t)
         return;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
     cpprof__sampler_charge(t, (uint32_t)(due - had),
-                           mask >> (CPPROF__SIGNAL - 1) & 1
+                           load_relaxed(&cpprof__sampler.is_refused) ||
+                                   mask >> (CPPROF__SIGNAL - 1) & 1
                                ? CPPROF__FRAME_BLOCKED
                                : CPPROF__FRAME_EXITED);
 }

@@ -71,6 +71,11 @@ cpprof__threads_tend_events(void);
 void
 cpprof__threads_leave_perf(void);
 
+/* No thread has a timer or an event, and the caller gets no question, from here
+ * on: its system calls are about to be led elsewhere. Safety: AS. */
+void
+cpprof__threads_leave_signals(void);
+
 /* fork: hold the table still, let go, and start over in the child. */
 void
 cpprof__threads_in_child(void);

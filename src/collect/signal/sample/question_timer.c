@@ -6,7 +6,9 @@
  * end; a timer on one thread's clock belongs to it.
  *
  * Invariants: numbers of timers are not used again soon by the kernel, so one
- * that was deleted meanwhile cannot be met.
+ * that was deleted meanwhile cannot be met. Who takes a place looks whether
+ * signals are refused after that, and who refuses them looks for places after
+ * that: one of the two sees the other.
  */
 #include "collect/signal/sample/question_timer.h"
 
@@ -23,6 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* How long who goes waits for questions, and how often it looks. */
+#define WAIT_NS 1000000000u
+#define LOOK_NS 100000u
+
 static struct place {
     int32_t tid;    /* 0: free */
     uint32_t timer; /* the kernel's number, and one; 0: none */
@@ -34,6 +40,8 @@ cpprof__cpu_timers_are_fatal(void)
 {
     uint64_t limit[2]; /* struct rlimit64 */
 
+    if (__atomic_load_n(&cpprof__sampler.is_refused, __ATOMIC_SEQ_CST))
+        return true;
     return !syscall(SYS_prlimit64, 0, RLIMIT_RTTIME, NULL, limit) &&
            (!limit[0] || !limit[1]);
 }
@@ -80,6 +88,9 @@ create(int32_t tid, uint64_t value, struct place *p)
     struct sigevent event;
     int32_t id;
 
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (cpprof__cpu_timers_are_fatal())
+        return EAGAIN;
     __builtin_memset(&event, 0, sizeof event);
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = CPPROF__SIGNAL;
@@ -133,6 +144,20 @@ cpprof__question_end(uint32_t *place)
         syscall(SYS_timer_delete, p->timer - 1);
     store_relaxed(&p->timer, 0u);
     store_release(&p->tid, 0);
+}
+
+void
+cpprof__questions_wait(void)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    uint64_t until = cpprof__clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+    uint32_t i;
+
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (i = 0; i < load_relaxed(&n_places); i++)
+        while (load_acquire(&places[i].tid) == tid &&
+               cpprof__clock_ns(CLOCK_MONOTONIC) < until)
+            cpprof__sleep_ns(LOOK_NS);
 }
 
 CPPROF__FIRST_STEP void

@@ -31,10 +31,17 @@ cpprof__question_end(uint32_t *place);
 void
 cpprof__questions_in_child(void);
 
+/* Waits for questions that are on their way to the calling thread, after
+ * signals have been refused (cpprof__sampler). None comes after that. Safety:
+ * AS. */
+void
+cpprof__questions_wait(void);
+
 /*
- * Would a timer on a CPU clock end the process? Where a thread has one that
- * expires the kernel looks at RLIMIT_RTTIME, too: the limit 0 is used up also
- * by who has no real-time scheduling, and brings SIGXCPU or SIGKILL.
+ * Would a timer on a CPU clock end the process, or may no signal be sent? Where
+ * a thread has one that expires the kernel looks at RLIMIT_RTTIME, too: the
+ * limit 0 is used up also by who has no real-time scheduling, and brings
+ * SIGXCPU or SIGKILL.
  */
 bool
 cpprof__cpu_timers_are_fatal(void);

@@ -36,6 +36,11 @@ struct cpprof__sampler {
     bool labels;
     bool uses_perf; /* this or an earlier session did */
 
+    /* For good: a thread has its system calls led to the program's handler of
+     * SIGSYS, where the return from a handler of ours would come, too. No
+     * signal is sent to any thread from here on. */
+    uint32_t is_refused;
+
     /* Written by handlers. */
     uint32_t n_inside;
 };
