@@ -414,6 +414,9 @@ is_bound(const struct library *l, uintptr_t word)
     return word < l->start || word >= l->end;
 }
 
+/* Have the loader write to an entry that leads to its stub. False where that
+ * cannot be called: elsewhere it wants the address of its entry, too. */
+#ifdef __x86_64__
 static int
 no_order(const void *a, const void *b)
 {
@@ -422,8 +425,6 @@ no_order(const void *a, const void *b)
     return 0;
 }
 
-/* Have the loader write to an entry that leads to its stub. False where that
- * cannot be called: elsewhere it wants the address of its entry, too. */
 static bool
 bind_entry(unsigned which, uintptr_t stub, size_t kind)
 {
@@ -432,7 +433,6 @@ bind_entry(unsigned which, uintptr_t stub, size_t kind)
     void *volatile *here = &kept[which][kind];
     char resolved[PATH_MAX], items[1] = {0};
 
-#ifdef __x86_64__
     switch (kind) {
     case MALLOC:
         *here = ((__typeof__(malloc) *)stub)(1);
@@ -462,11 +462,17 @@ bind_entry(unsigned which, uintptr_t stub, size_t kind)
         ((__typeof__(tdestroy) *)stub)(NULL, free);
         return true;
     }
-#else
-    (void)stub;
-    return false;
-#endif
 }
+#else
+static bool
+bind_entry(unsigned which, uintptr_t stub, size_t kind)
+{
+    (void)which;
+    (void)stub;
+    (void)kind;
+    return false;
+}
+#endif
 
 /* Point the entry at our function. */
 static bool
