@@ -264,19 +264,31 @@ by_vector_thread(void *arg)
 {
     const struct timespec time = {600, 0};
     uintptr_t hidden = ~(uintptr_t)block_of(arg);
-    long result;
 
     forget();
     __atomic_fetch_add(&n_ready, 1, __ATOMIC_SEQ_CST);
-    __asm__ volatile("notq %1\n\t"
-                     "movq %1, %%xmm9\n\t"
-                     "xorl %k1, %k1\n\t"
+#if defined __x86_64__
+    __asm__ volatile("notq %0\n\t"
+                     "movq %0, %%xmm9\n\t"
+                     "xorl %k0, %k0\n\t"
                      "xorl %%esi, %%esi\n\t"
-                     "movl %2, %%eax\n\t"
+                     "movl %1, %%eax\n\t"
                      "syscall\n\t"
-                     : "=&a"(result), "+&r"(hidden)
+                     : "+&r"(hidden)
                      : "i"(SYS_nanosleep), "D"(&time)
-                     : "rsi", "rcx", "r11", "xmm9", "memory");
+                     : "rax", "rsi", "rcx", "r11", "xmm9", "memory");
+#elif defined __aarch64__
+    __asm__ volatile("mvn %0, %0\n\t"
+                     "fmov d9, %0\n\t"
+                     "mov %0, xzr\n\t"
+                     "mov x0, %2\n\t"
+                     "mov x1, xzr\n\t"
+                     "mov x8, %1\n\t"
+                     "svc #0\n\t"
+                     : "+&r"(hidden)
+                     : "i"(SYS_nanosleep), "r"(&time)
+                     : "x0", "x1", "x8", "v9", "memory");
+#endif
     return NULL;
 }
 

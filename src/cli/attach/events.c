@@ -658,9 +658,10 @@ cpprof__events_probe(pid_t pid, unsigned n_processes)
 const char *
 cpprof__events_error(int error)
 {
-    return error == ENOBUFS  ? "no buffer: more memory has to be locked than "
-                               "`ulimit -l` allows"
-           : error == EMFILE ? "more descriptors are needed, one for each "
-                               "thread and processor, than `ulimit -n` allows"
-                             : strerror(error);
+    return error == ENOSYS    ? "not on this processor, or not in this kernel"
+           : error == ENOBUFS ? "no buffer: more memory has to be locked than "
+                                "`ulimit -l` allows"
+           : error == EMFILE  ? "more descriptors are needed, one for each "
+                                "thread and processor, than `ulimit -n` allows"
+                              : strerror(error);
 }

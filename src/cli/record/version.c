@@ -11,6 +11,7 @@
 #include "arch/find_object.h"
 #include "cli/attach/attach.h"
 #include "cli/attach/events.h"
+#include "cli/attach/guest.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
 #include "collect/threads/engine.h"
@@ -224,8 +225,11 @@ say_attach(void)
 
     first_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope);
     n = (unsigned)atoi(scope);
-    printf("  attach       %s (ptrace_scope %s)\n", scopes[n < 4 ? n : 3],
-           *scope ? scope : "not there");
+    if (!cpprof__guest_is_known())
+        puts("  attach       no, it is not known on this processor yet");
+    else
+        printf("  attach       %s (ptrace_scope %s)\n", scopes[n < 4 ? n : 3],
+               *scope ? scope : "not there");
 }
 
 static void
