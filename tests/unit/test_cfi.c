@@ -374,6 +374,24 @@ rules_are_made_by_every_instruction(void **state)
                 {6, SP, 8, RULE(AT_CFA, 40), 0});
 }
 
+/* As in glibc's _dl_runtime_resolve of aarch64, which a PLT leads to. */
+static void
+cfa_is_above_the_return_address_where_calls_push_none(void **state)
+{
+    static const uint8_t program[] = {
+        0x80 | A, 2, 0x41, 0x11, RA_COLUMN, 0x7f, /* at the CFA + 8 */
+    };
+
+    (void)state;
+#if CPPROF__REG_LINK >= 0
+    ASSERT_ROWS(&cie_with_code, program, {0, SP, 8, RULE(AT_CFA, -16), 0},
+                {1, SP, 24, RULE(AT_CFA, -32), 0});
+#else
+    ASSERT_ROWS(&cie_with_code, program, {0, SP, 8, RULE(AT_CFA, -16), 0},
+                {1, SP, 8, RULE(AT_CFA, -16), 0});
+#endif
+}
+
 static void
 expressions_are_remembered_by_position(void **state)
 {
@@ -520,6 +538,7 @@ static void (*const all[])(void **state) = {
     code_is_aligned_by_its_factor,
     cfa_is_defined_by_every_instruction,
     rules_are_made_by_every_instruction,
+    cfa_is_above_the_return_address_where_calls_push_none,
     expressions_are_remembered_by_position,
     remembered_rows_are_restored_in_order,
     rules_of_other_registers_are_dropped,
@@ -557,6 +576,7 @@ main(void)
         cmocka_unit_test(code_is_aligned_by_its_factor),
         cmocka_unit_test(cfa_is_defined_by_every_instruction),
         cmocka_unit_test(rules_are_made_by_every_instruction),
+        cmocka_unit_test(cfa_is_above_the_return_address_where_calls_push_none),
         cmocka_unit_test(expressions_are_remembered_by_position),
         cmocka_unit_test(remembered_rows_are_restored_in_order),
         cmocka_unit_test(rules_of_other_registers_are_dropped),

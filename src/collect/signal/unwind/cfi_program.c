@@ -317,6 +317,40 @@ execute_until(struct program *p, const uint8_t *code, const uint8_t *end)
     return !cfi_is_spoilt(b);
 }
 
+/*
+ * Where calls keep no word of the stack, code that lies between the caller and
+ * this function may have: a PLT of aarch64 pushes the return address before
+ * glibc's _dl_runtime_resolve, which counts its CFA from below that. Then the
+ * return address is kept above the CFA, and the caller's stack begins above
+ * both, at the next multiple of 16.
+ */
+static bool
+raise_cfa(struct cpprof__cfi_row *row, unsigned ra_column)
+{
+#if CPPROF__REG_LINK >= 0
+    int32_t rule = row->rules[ra_column - CPPROF__RULE_FIRST];
+    int32_t n = ((rule >> CPPROF__RULE_BITS) + 8 + 15) & -16;
+    unsigned i;
+
+    if ((rule & CPPROF__RULE_MASK) != CPPROF__RULE_AT_CFA || n <= 0 ||
+        row->cfa_reg == CPPROF__CFA_EXPRESSION)
+        return true;
+    for (i = 0; i < CPPROF__N_RULES; i++) {
+        int32_t kind = row->rules[i] & CPPROF__RULE_MASK;
+
+        if ((kind == CPPROF__RULE_AT_CFA || kind == CPPROF__RULE_CFA_PLUS) &&
+            __builtin_sub_overflow(row->rules[i], n << CPPROF__RULE_BITS,
+                                   &row->rules[i]))
+            return false;
+    }
+    return !__builtin_add_overflow(row->cfa_off, n, &row->cfa_off);
+#else
+    (void)row;
+    (void)ra_column;
+    return true;
+#endif
+}
+
 bool
 cpprof__cfi_run(const struct cpprof__fde *fde, uintptr_t pc,
                 struct cpprof__cfi_row *row)
@@ -335,5 +369,6 @@ cpprof__cfi_run(const struct cpprof__fde *fde, uintptr_t pc,
         return false;
     initial = *row;
     p.initial = &initial;
-    return execute_until(&p, fde->code, fde->end);
+    return execute_until(&p, fde->code, fde->end) &&
+           raise_cfa(row, fde->origin.ra_column);
 }
