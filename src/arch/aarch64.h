@@ -27,6 +27,9 @@
     }
 #define CPPROF__N_REGS 33
 
+/* Of a program: above are tags, if anything. 52 bits are to be asked for. */
+#define CPPROF__ADDRESS_BITS 48
+
 /* Kept by a callee unless its rules say otherwise: x19 to x29. */
 #define CPPROF__CALLEE_SAVED (0x7ffull << 19)
 

@@ -27,6 +27,9 @@
     }
 #define CPPROF__N_REGS 17
 
+/* Of a program: above are tags, if anything. */
+#define CPPROF__ADDRESS_BITS 47
+
 /* Kept by a callee unless its rules say otherwise: rbx, rbp, r12 to r15. */
 #define CPPROF__CALLEE_SAVED (1u << 3 | 1u << 6 | 0xfu << 12)
 

@@ -10,6 +10,7 @@
  */
 #include "collect/leak/marks.h"
 
+#include "arch/regs.h"
 #include "own/sort.h"
 
 #include <string.h>
@@ -19,8 +20,7 @@
 
 /* Processors and kernels have no addresses of programs above; allocators and
  * run times put tags there. */
-#define ADDRESS_BITS 47
-#define ADDRESS_MASK ((UINT64_C(1) << ADDRESS_BITS) - 1)
+#define ADDRESS_MASK ((UINT64_C(1) << CPPROF__ADDRESS_BITS) - 1)
 
 /* Tunable: blocks whose memory is fetched before the first is looked into. */
 #define AHEAD 32
@@ -236,7 +236,8 @@ push(struct cpprof__marks *m, const struct cpprof__area *area, size_t granule)
         m->failed = true;
         return;
     }
-    m->stack[m->n_stack++] = (uint64_t)(area - m->areas) << ADDRESS_BITS |
+    m->stack[m->n_stack++] = (uint64_t)(area - m->areas)
+                                 << CPPROF__ADDRESS_BITS |
                              (area->start + (granule << area->shift));
 }
 
@@ -311,7 +312,8 @@ flood(struct cpprof__marks *m)
         entry = ring[at];
         at = (at + 1) % AHEAD;
         n--;
-        look_into(m, &m->areas[entry >> ADDRESS_BITS], entry & ADDRESS_MASK);
+        look_into(m, &m->areas[entry >> CPPROF__ADDRESS_BITS],
+                  entry & ADDRESS_MASK);
     }
 }
 

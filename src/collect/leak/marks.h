@@ -5,10 +5,10 @@
  * here allocates but by mmap(), takes a lock or calls what may.
  *
  * An area has a bit for each granule that a block begins at. A word of memory
- * is taken for a pointer if its lower 47 bits are an address within an area; it
- * leads to the block that begins there or before. So pointers into a block
- * count, tagged ones too, and one past the end of a block counts where the
- * block's memory is a little larger than what was asked for.
+ * is taken for a pointer if its lower bits (arch/regs.h) are an address within
+ * an area; it leads to the block that begins there or before. So pointers into
+ * a block count, tagged ones too, and one past the end of a block counts where
+ * the block's memory is a little larger than what was asked for.
  */
 #ifndef COLLECT_LEAK_MARKS_H
 #define COLLECT_LEAK_MARKS_H
