@@ -27,6 +27,9 @@
     }
 #define CPPROF__N_REGS 33
 
+/* As the vdso has it. */
+#define CPPROF__VDSO_CLOCK "__kernel_clock_gettime"
+
 /* Of a program: above are tags, if anything. 52 bits are to be asked for. */
 #define CPPROF__ADDRESS_BITS 48
 

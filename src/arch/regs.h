@@ -29,6 +29,7 @@
  *   CPPROF__SYSCALL_BYTES             length of the system call instruction
  *   cpprof__is_syscall(code)
  *   cpprof__came_by_fault(ucontext)   from a page fault, where that can be told
+ *   CPPROF__VDSO_CLOCK                name of the vdso's clock_gettime()
  *   CPPROF__ADDRESS_BITS              of a pointer, lowest first
  *   CPPROF__CALL_UNDER, _PLACE        a call whose frame has a personality
  *

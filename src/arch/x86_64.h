@@ -27,6 +27,9 @@
     }
 #define CPPROF__N_REGS 17
 
+/* As the vdso has it. */
+#define CPPROF__VDSO_CLOCK "__vdso_clock_gettime"
+
 /* Of a program: above are tags, if anything. */
 #define CPPROF__ADDRESS_BITS 47
 

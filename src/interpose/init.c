@@ -4,7 +4,9 @@
  * for the first ones: where the library was only preloaded, with nothing asked
  * for, names are found and nothing is begun.
  */
+#include "arch/clock.h"
 #include "arch/place.h"
+#include "arch/regs.h"
 #include "collect/dump/blocked_thread.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
@@ -46,12 +48,15 @@ __attribute__((used)) static const char *const has_memory =
 __attribute__((weak, visibility("hidden"))) extern void *const __dso_handle;
 void *const __dso_handle = (void *)&__dso_handle;
 
+int (*cpprof__vdso_clock)(clockid_t clock, struct timespec *t) CPPROF__AT_START;
+
 static bool is_used CPPROF__AT_START;
 
 CPPROF__FIRST_STEP static void
 first_use(void)
 {
     store_release(&is_used, true);
+    cpprof__vdso_clock = cpprof__next_symbol(CPPROF__VDSO_CLOCK);
     cpprof__thread_pointer_learn(getauxval(AT_HWCAP2));
     cpprof__own_threads_learn();
     cpprof__fork_begin();
