@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__PUSH_ABI    4
+#define CPPROF__PUSH_ABI    5
 #define CPPROF__PUSH_SYMBOL "cpprof__push_http"
 
 /* So many requests at once, at most. */
@@ -39,6 +39,19 @@ struct cpprof__push_reply {
                      * and one that is too long lacks its middle */
 };
 
+/* A gzipped profile.proto, or what is made of it. */
+struct cpprof__push_piece {
+    const void *data;
+    size_t n;
+    uint64_t room_ns; /* in which parts of it may begin, so that no two of a
+                       * profile begin at the same time; 0: of a whole one */
+};
+
+enum {
+    CPPROF__PUSH_FOR_OTLP = 1, /* not for Pyroscope, which takes less */
+    CPPROF__PUSH_HALVE = 2,    /* it was too large: make two of it */
+};
+
 /* All are called by one thread. */
 struct cpprof__push_http {
     uint32_t abi; /* CPPROF__PUSH_ABI */
@@ -52,14 +65,19 @@ struct cpprof__push_http {
                  unsigned n, struct cpprof__push_reply *replies);
     void (*close)(void *connection);
 
-    /* Hand over a gzipped profile.proto in gzipped parts that a server takes,
-     * mostly one: as they are, which is what Pyroscope takes, or as requests of
-     * OTLP, with what resource says (OTEL_RESOURCE_ATTRIBUTES; else NULL). Each
-     * sample is in one of them. False: `use` returned it, no memory, or more
-     * than 64 MiB. */
-    bool (*parts)(const void *profile, size_t n, const char *resource,
-                  bool (*use)(void *ctx, const void *data, size_t n),
+    /* Hand over a profile in gzipped parts that a server takes, mostly one: as
+     * it is. Each sample is in one of them, and one sample is never halved.
+     * False: `use` returned it, no memory, or more than 64 MiB. */
+    bool (*parts)(const struct cpprof__push_piece *profile, unsigned flags,
+                  bool (*use)(void *ctx, const struct cpprof__push_piece *part),
                   void *ctx);
+
+    /* The same for the one request of OTLP that a part is made into, with what
+     * resource says (OTEL_RESOURCE_ATTRIBUTES). */
+    bool (*otlp)(const struct cpprof__push_piece *part, const char *resource,
+                 bool (*use)(void *ctx,
+                             const struct cpprof__push_piece *request),
+                 void *ctx);
 };
 
 #endif

@@ -164,10 +164,9 @@ take_profile(void *ctx, const struct cpprof__push_profile *profile)
         item->kind = profile->kind;
         item->from_ns = profile->from_ns;
         item->until_ns = profile->until_ns;
-        cpprof__buffer_reserve(&item->body, profile->n);
-        cpprof__buffer_append(&item->body, profile->data, profile->n);
+        item->parts = cpprof__push_part_make(profile->data, profile->n, 0);
     }
-    if (!item || item->body.failed) {
+    if (!item || !item->parts) {
         cpprof__push_item_free(item);
         cpprof__fail_nomem(&error);
         complain(push, &error);
@@ -395,6 +394,7 @@ start(const char *url, const struct cpprof_push_options *options,
     if (!push)
         return cpprof__fail_nomem(error);
     push->n_users = 1;
+    push->most_bytes = SIZE_MAX;
     push->pid = (int32_t)getpid();
     status = cpprof__push_plan_make(url, options, &push->plan, error);
     push->plan.is_descendant = flags & CHILD;

@@ -46,6 +46,7 @@ struct cpprof__push {
     const struct cpprof__push_http *http; /* NULL: not loaded */
     struct cpprof__push_item *item;       /* that it sends; NULL: none */
     struct cpprof__buffer resource; /* OTLP; made with the first request */
+    size_t most_bytes;              /* that the server may take in a request */
     bool is_silent; /* the server did not answer the last request */
 };
 

@@ -24,18 +24,43 @@ cpprof__push_message_free(struct cpprof__push_message *message)
     cpprof__free(message);
 }
 
+/* Reserved at once, so that the buffer does not grow to twice the size. */
+struct cpprof__push_part *
+cpprof__push_part_make(const void *data, size_t n, uint64_t room_ns)
+{
+    struct cpprof__push_part *part = cpprof__calloc(1, sizeof *part);
+
+    if (!part)
+        return NULL;
+    part->room_ns = room_ns;
+    cpprof__buffer_reserve(&part->body, n);
+    cpprof__buffer_append(&part->body, data, n);
+    if (!part->body.failed)
+        return part;
+    cpprof__free(part);
+    return NULL;
+}
+
+void
+cpprof__push_item_drop_first(struct cpprof__push_item *item)
+{
+    struct cpprof__push_part *part = item->parts;
+
+    cpprof__push_message_free(item->request);
+    item->request = NULL;
+    item->parts = part->next;
+    cpprof__buffer_free(&part->body);
+    cpprof__free(part);
+}
+
 void
 cpprof__push_item_free(struct cpprof__push_item *item)
 {
     if (!item)
         return;
-    while (item->requests) {
-        struct cpprof__push_message *next = item->requests->next;
-
-        cpprof__push_message_free(item->requests);
-        item->requests = next;
-    }
-    cpprof__buffer_free(&item->body);
+    while (item->parts)
+        cpprof__push_item_drop_first(item);
+    cpprof__push_message_free(item->request);
     cpprof__free(item);
 }
 
@@ -54,13 +79,14 @@ free_all(struct cpprof__push_item *item)
 static void
 measure(struct cpprof__push_item *item)
 {
-    uint8_t *data = cpprof__realloc(item->body.data, item->body.n);
+    struct cpprof__buffer *body = &item->parts->body;
+    uint8_t *data = cpprof__realloc(body->data, body->n);
 
     if (data) {
-        item->body.data = data;
-        item->body.capacity = item->body.n;
+        body->data = data;
+        body->capacity = body->n;
     }
-    item->n_bytes = sizeof *item + item->body.capacity;
+    item->n_bytes = sizeof *item + sizeof *item->parts + body->capacity;
 }
 
 /* The caller holds the lock. */

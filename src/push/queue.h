@@ -9,14 +9,23 @@
 #include "base/buffer.h"
 #include "collect/runtime/own_lock.h"
 
-/* A profile that waits. Requests are made of it when it is sent. */
+/* A profile, or a part of one that is too large for a server. */
+struct cpprof__push_part {
+    struct cpprof__push_part *next;
+    struct cpprof__buffer body; /* gzipped */
+    uint64_t room_ns;           /* see plugin.h */
+};
+
+/* A profile that waits. A request is made of it when it is sent. */
 struct cpprof__push_item {
     struct cpprof__push_item *next;
-    size_t n_bytes;             /* of memory; set by put */
-    uint32_t kind;              /* CPPROF_PUSH_* */
-    int64_t from_ns, until_ns;  /* since 1970 */
-    struct cpprof__buffer body; /* gzipped; empty once there are requests */
-    struct cpprof__push_message *requests; /* that are left to be sent */
+    size_t n_bytes;                  /* of memory; set by put */
+    uint32_t kind;                   /* CPPROF_PUSH_* */
+    int64_t from_ns, until_ns;       /* since 1970 */
+    struct cpprof__push_part *parts; /* that are left to be sent: all of it */
+    bool is_fit;                     /* they are as the server takes them */
+    bool has_lost;                   /* one was refused, and dropped */
+    struct cpprof__push_message *request; /* of the first part; NULL: none */
 };
 
 struct cpprof__push_queue {
@@ -30,7 +39,6 @@ struct cpprof__push_queue {
 
 /* One request. */
 struct cpprof__push_message {
-    struct cpprof__push_message *next;
     char *url;
     char type[96]; /* Content-Type */
     struct cpprof__buffer body;
@@ -40,6 +48,13 @@ void
 cpprof__push_message_free(struct cpprof__push_message *message);
 void
 cpprof__push_item_free(struct cpprof__push_item *item);
+
+/* A part of what data is, NULL: no memory; and the end of the first one, and of
+ * its request. */
+struct cpprof__push_part *
+cpprof__push_part_make(const void *data, size_t n, uint64_t room_ns);
+void
+cpprof__push_item_drop_first(struct cpprof__push_item *item);
 
 /* The queue owns the item, and may drop it. */
 void

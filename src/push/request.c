@@ -24,6 +24,10 @@
 /* Limit of Pyroscope's distributor: reject_older_than. */
 #define MOST_AGE_S 3600
 
+/* Tunable: smaller requests that are too large are dropped. Less of it means
+ * more requests in vain to a server that takes none. */
+#define LEAST_BYTES ((size_t)16 << 10)
+
 #define NS_PER_MS 1000000ull
 
 /* What all requests have in common. */
@@ -121,7 +125,19 @@ cpprof__push_outcome(const struct cpprof__push_plan *plan, int status)
 
     if (status >= 200 && status < 300)
         return CPPROF__PUSH_SENT;
+    if (status == 413)
+        return CPPROF__PUSH_TOO_LARGE;
     return is_again ? CPPROF__PUSH_AGAIN : CPPROF__PUSH_REFUSED;
+}
+
+bool
+cpprof__push_lower(size_t *most_bytes, size_t n_body)
+{
+    size_t half = n_body / 2 > LEAST_BYTES ? n_body / 2 : LEAST_BYTES;
+
+    if (half < *most_bytes)
+        *most_bytes = half;
+    return n_body > LEAST_BYTES;
 }
 
 bool

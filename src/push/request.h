@@ -13,6 +13,7 @@
 enum cpprof__push_outcome {
     CPPROF__PUSH_SENT,
     CPPROF__PUSH_AGAIN, /* later */
+    CPPROF__PUSH_TOO_LARGE,
     CPPROF__PUSH_REFUSED,
 };
 
@@ -27,6 +28,12 @@ cpprof__push_requests(const struct cpprof__push_plan *plan,
 
 enum cpprof__push_outcome
 cpprof__push_outcome(const struct cpprof__push_plan *plan, int status);
+
+/* A request of n_body bytes is too large: those that follow should have no more
+ * than *most_bytes, which is made less, and stays so. False: so few bytes are
+ * not why. */
+bool
+cpprof__push_lower(size_t *most_bytes, size_t n_body);
 
 /* Has a profile waited so long since its end that Pyroscope would refuse it, by
  * its defaults? Both are since 1970. */

@@ -45,48 +45,113 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
 /* PAUSED: the item is kept. */
 enum { PAUSED = CPPROF__PUSH_REFUSED + 1 };
 
-/* Where the next request of an item goes. */
-struct requests {
-    const struct cpprof__push *push;
-    const struct cpprof__push_item *item;
-    struct cpprof__push_message **end;
+/* The parts of a part. */
+struct parts {
+    const struct cpprof__push_part *whole;
+    struct cpprof__push_part *first, **end;
+    size_t n;
+    bool is_same; /* the only one is the whole */
 };
 
 static bool
-add_request(void *ctx, const void *data, size_t n)
+add_part(void *ctx, const struct cpprof__push_piece *piece)
 {
-    struct requests *r = ctx;
-    const struct cpprof__push_profile part = {
-        r->item->kind, data, n, r->item->from_ns, r->item->until_ns, NULL};
+    struct parts *parts = ctx;
 
-    *r->end = cpprof__push_message(&r->push->plan, &part);
-    if (!*r->end)
+    parts->n++;
+    parts->is_same = piece->data == parts->whole->body.data;
+    if (parts->is_same)
+        return true;
+    *parts->end = cpprof__push_part_make(piece->data, piece->n, piece->room_ns);
+    if (!*parts->end)
         return false;
-    r->end = &(*r->end)->next;
+    parts->end = &(*parts->end)->next;
     return true;
 }
 
-/* Make the requests of a profile that waited. */
+/* Put its parts in the place of the first part. Their number; 0: no memory, and
+ * it stays. */
+static size_t
+divide(struct cpprof__push *push, struct cpprof__push_item *item,
+       unsigned flags)
+{
+    struct cpprof__push_part *whole = item->parts;
+    const struct cpprof__push_piece piece = {whole->body.data, whole->body.n,
+                                             whole->room_ns};
+    struct cpprof__push_item gone = {0};
+    struct parts parts = {whole, NULL, &parts.first, 0, false};
+    bool made;
+
+    if (push->plan.protocol == CPPROF_PUSH_OTLP)
+        flags |= CPPROF__PUSH_FOR_OTLP;
+    made = push->http->parts(&piece, flags, add_part, &parts);
+    if (made && !parts.is_same) {
+        *parts.end = whole->next;
+        whole->next = parts.first;
+        cpprof__push_item_drop_first(item);
+    } else if (!made) {
+        gone.parts = parts.first;
+        while (gone.parts)
+            cpprof__push_item_drop_first(&gone);
+    }
+    return made ? parts.n : 0;
+}
+
+struct request {
+    const struct cpprof__push *push;
+    struct cpprof__push_item *item;
+};
+
+static bool
+add_request(void *ctx, const struct cpprof__push_piece *piece)
+{
+    struct request *r = ctx;
+    const struct cpprof__push_profile part = {
+        r->item->kind,    piece->data,       piece->n,
+        r->item->from_ns, r->item->until_ns, NULL};
+
+    r->item->request = cpprof__push_message(&r->push->plan, &part);
+    return r->item->request;
+}
+
+/* Make the request of the first part. */
+static bool
+make_request(struct cpprof__push *push, struct cpprof__push_item *item)
+{
+    const struct cpprof__push_part *part = item->parts;
+    const struct cpprof__push_piece piece = {part->body.data, part->body.n,
+                                             part->room_ns};
+    struct request r = {push, item};
+
+    if (push->plan.protocol != CPPROF_PUSH_OTLP)
+        return add_request(&r, &piece);
+    if (!push->resource.n)
+        cpprof__push_resource(&push->plan, &push->resource);
+    return !push->resource.failed &&
+           push->http->otlp(&piece, (const char *)push->resource.data,
+                            add_request, &r);
+}
+
+/* False: it is one sample, or there is no memory. */
+static bool
+halve(struct cpprof__push *push, struct cpprof__push_item *item)
+{
+    return divide(push, item, CPPROF__PUSH_HALVE) > 1;
+}
+
+/* Make a request of what waited, no larger than the server takes. */
 static bool
 make_ready(struct cpprof__push *push, struct cpprof__push_item *item)
 {
-    struct requests r = {push, item, &item->requests};
-    bool is_otlp = push->plan.protocol == CPPROF_PUSH_OTLP;
-
-    if (item->requests)
+    item->is_fit = item->is_fit || divide(push, item, 0);
+    while (item->is_fit && !item->request && make_request(push, item))
+        if (item->request->body.n > push->most_bytes)
+            halve(push, item);
+    if (item->request)
         return true;
-    if (is_otlp && !push->resource.n)
-        cpprof__push_resource(&push->plan, &push->resource);
-    if (push->resource.failed ||
-        !push->http->parts(item->body.data, item->body.n,
-                           is_otlp ? (const char *)push->resource.data : NULL,
-                           add_request, &r)) {
-        cpprof__push_notice(push, "push: a profile is larger than 64 MiB, or "
-                                  "there is no memory to send it; dropped");
-        return false;
-    }
-    cpprof__buffer_free(&item->body);
-    return true;
+    cpprof__push_notice(push, "push: a profile is larger than 64 MiB, or "
+                              "there is no memory to send it; dropped");
+    return false;
 }
 
 /* Send n requests once. A server that was silent is given up as soon as the
@@ -105,13 +170,24 @@ try_once(struct cpprof__push *push, void *connection,
                       cpprof__now_ns(CLOCK_MONOTONIC) - begin_ns > SLOW_NS;
 }
 
-/* What a reply means; what it says is told. */
+/* What a reply means; what it says is told. After CPPROF__PUSH_SENT the parts
+ * that are left are to be sent, if there are any: of one that was too large,
+ * smaller ones. */
 static unsigned
-outcome_of(struct cpprof__push *push, const struct cpprof__push_reply *reply)
+outcome_of(struct cpprof__push *push, struct cpprof__push_item *item,
+           const struct cpprof__push_reply *reply)
 {
     unsigned outcome = cpprof__push_outcome(&push->plan, reply->status);
     char line[CPPROF__PUSH_LINE_BYTES];
 
+    if (outcome == CPPROF__PUSH_TOO_LARGE) {
+        if (!cpprof__push_lower(&push->most_bytes, item->request->body.n))
+            outcome = CPPROF__PUSH_REFUSED;
+        else if (halve(push, item))
+            return CPPROF__PUSH_SENT;
+        else
+            item->has_lost = true;
+    }
     if (outcome == CPPROF__PUSH_SENT)
         cpprof__push_say_rejected(&push->plan, reply, line, sizeof line);
     else
@@ -121,7 +197,10 @@ outcome_of(struct cpprof__push *push, const struct cpprof__push_reply *reply)
                          line, sizeof line);
     if (*line && !load_acquire(&push->cancelled))
         cpprof__push_notice(push, line);
-    return outcome;
+    if (outcome != CPPROF__PUSH_SENT && outcome != CPPROF__PUSH_TOO_LARGE)
+        return outcome;
+    cpprof__push_item_drop_first(item);
+    return CPPROF__PUSH_SENT;
 }
 
 static bool
@@ -139,7 +218,7 @@ is_too_old(struct cpprof__push *push, const struct cpprof__push_item *item)
  * gets one try, and none if the server was silent or unreachable before. */
 static unsigned
 send_request(struct cpprof__push *push, void *connection,
-             const struct cpprof__push_item *item)
+             struct cpprof__push_item *item)
 {
     struct cpprof__push_reply reply;
     unsigned outcome;
@@ -148,8 +227,8 @@ send_request(struct cpprof__push *push, void *connection,
     for (;;) {
         if (is_too_old(push, item))
             return CPPROF__PUSH_REFUSED;
-        try_once(push, connection, &item->requests, 1, &reply);
-        outcome = outcome_of(push, &reply);
+        try_once(push, connection, &item->request, 1, &reply);
+        outcome = outcome_of(push, item, &reply);
         if (outcome != CPPROF__PUSH_AGAIN || load_acquire(&push->stop))
             break;
         cpprof__push_wait(
@@ -163,15 +242,6 @@ send_request(struct cpprof__push *push, void *connection,
     return outcome;
 }
 
-static void
-drop_first_request(struct cpprof__push_item *item)
-{
-    struct cpprof__push_message *next = item->requests->next;
-
-    cpprof__push_message_free(item->requests);
-    item->requests = next;
-}
-
 /* Send all of an item. What is sent of it is not sent again after a pause. */
 static unsigned
 send_one(struct cpprof__push *push, void *connection,
@@ -179,15 +249,18 @@ send_one(struct cpprof__push *push, void *connection,
 {
     unsigned outcome = CPPROF__PUSH_SENT;
 
-    if (!make_ready(push, item))
-        return CPPROF__PUSH_REFUSED;
-    while (item->requests) {
-        outcome = send_request(push, connection, item);
-        if (outcome != CPPROF__PUSH_SENT)
-            break;
-        drop_first_request(item);
-    }
+    while (outcome == CPPROF__PUSH_SENT && item->parts)
+        outcome = make_ready(push, item) ? send_request(push, connection, item)
+                                         : CPPROF__PUSH_REFUSED;
     return outcome;
+}
+
+static void
+done_with(struct cpprof__push *push, struct cpprof__push_item *item,
+          unsigned outcome)
+{
+    cpprof__push_queue_done(&push->queue, item,
+                            outcome == CPPROF__PUSH_SENT && !item->has_lost);
 }
 
 /* ---- at the end ------------------------------------------------------- */
@@ -211,7 +284,7 @@ fill(struct cpprof__push *push, struct batch *batch)
         if (!is_too_old(push, item) && make_ready(push, item))
             batch->items[batch->n++] = item;
         else
-            cpprof__push_queue_done(&push->queue, item, false);
+            done_with(push, item, CPPROF__PUSH_REFUSED);
     }
 }
 
@@ -224,20 +297,20 @@ send_batch(struct cpprof__push *push, void *connection, struct batch *batch)
     unsigned i, outcome, n = batch->n, n_again = 0;
 
     for (i = 0; i < n; i++)
-        messages[i] = batch->items[i]->requests;
+        messages[i] = batch->items[i]->request;
     try_once(push, connection, messages, n, replies);
     for (i = batch->n = 0; i < n; i++) {
         struct cpprof__push_item *item = batch->items[i];
 
-        outcome = outcome_of(push, &replies[i]);
+        outcome = outcome_of(push, item, &replies[i]);
         n_again += outcome == CPPROF__PUSH_AGAIN;
-        if (outcome == CPPROF__PUSH_SENT)
-            drop_first_request(item);
-        if (outcome == CPPROF__PUSH_SENT && item->requests)
+        if (outcome == CPPROF__PUSH_SENT && item->parts &&
+            !make_ready(push, item))
+            outcome = CPPROF__PUSH_REFUSED;
+        if (outcome == CPPROF__PUSH_SENT && item->parts)
             batch->items[batch->n++] = item;
         else
-            cpprof__push_queue_done(&push->queue, item,
-                                    outcome == CPPROF__PUSH_SENT);
+            done_with(push, item, outcome);
     }
     if (n_again)
         store_release(&push->cancelled, 1u);
@@ -256,7 +329,7 @@ send_last(struct cpprof__push *push, void *connection)
         send_batch(push, connection, &batch);
     }
     while (batch.n)
-        cpprof__push_queue_done(&push->queue, batch.items[--batch.n], false);
+        done_with(push, batch.items[--batch.n], CPPROF__PUSH_REFUSED);
 }
 
 /* ---- all -------------------------------------------------------------- */
@@ -275,8 +348,7 @@ send_queued(struct cpprof__push *push, void *connection)
         outcome = send_one(push, connection, push->item);
         if (outcome == PAUSED)
             return false;
-        cpprof__push_queue_done(&push->queue, push->item,
-                                outcome == CPPROF__PUSH_SENT);
+        done_with(push, push->item, outcome);
         push->item = NULL;
     }
     if (load_acquire(&push->stop))

@@ -10,6 +10,7 @@ import base64
 import gzip
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ sys.path[1:1] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "http"),
 import proto  # noqa: E402
 from otlp import Profiles  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
-from push_server import Server, closed_port, pushed  # noqa: E402
+from push_server import Server, closed_port, pushed, raw_of  # noqa: E402
 from tap import scratch_folder, Tap  # noqa: E402
 
 CPPROF = os.path.abspath(sys.argv[1])
@@ -289,6 +290,74 @@ def check_limits_of_otlp():
              sum(Profiles(p).total("n") for p in parts), n * (n + 1) // 2)
 
 
+def write_random(name, n, n_bytes):
+    """Samples 1 to n of functions whose names are so long, and like no other:
+    packed they need more than half of it."""
+    chance = random.Random(1)
+    body = [chunk(1, b"\x08\x01\x10\x02")]
+    names = [b"%x" % chance.getrandbits(4 * n_bytes) for _ in range(n)]
+    for i in range(1, n + 1):
+        body += [chunk(2, chunk(1, varint(i)) + chunk(2, varint(i))),
+                 chunk(4, b"\x08" + varint(i) + chunk(4, b"\x08" + varint(i))),
+                 chunk(5, b"\x08" + varint(i) + b"\x10" + varint(i + 2))]
+    path = os.path.join(FOLDER, name)
+    with open(path, "wb") as file:
+        file.write(b"".join(body + [chunk(6, s) for s in
+                                    [b"", b"n", b"count"] + names]))
+    return path
+
+
+def values_of(request):
+    if "/v1development" in request.path:
+        return Profiles(gzip.decompress(request.body)).total("n")
+    return sums(gzip.decompress(raw_of(request)), 0)[1]
+
+
+def times_of(request):
+    return {v // 1000000 for f, v in proto.fields(gzip.decompress(
+        raw_of(request))) if f == 9}
+
+
+def check_too_large():
+    """As the first file shows how much may come, no later one is refused."""
+    n, limit = 2000, 100000
+    path = write_random("random.pb", n, 400)
+    for words in ([""], ["", "-protocol=ingest"], ["otlp+"], ["parca+"],
+                  ["pprof+"]):
+        name = " ".join(words)
+        with Server(limit=limit, closes=words == [""]) as server:
+            done = run("-to=" + words[0] + server.url, *words[1:], path, path)
+            requests, refused = server.requests, server.too_large
+        TAP.same("too large: nothing is said: " + name,
+                 (done.returncode, done.stderr), (0, ""))
+        TAP.ok("too large: halved until it is taken: " + name, refused and all(
+            b <= a // 2 for a, b in zip(refused, refused[1:])), refused)
+        TAP.same("too large: each sample once, of two files: " + name,
+                 sum(map(values_of, requests)), n * (n + 1))
+        if name not in ("otlp+", "pprof+"):  # which has no time
+            half = requests[:len(requests) // 2]
+            TAP.same("too large: no two parts of one millisecond: " + name,
+                     len(set.union(*map(times_of, half))), len(half))
+
+
+def check_never_small_enough():
+    one = write_random("one.pb", 1, 300000)
+    with Server(limit=100000) as server:
+        done = run("-to=" + server.url, one)
+        n = len(server.too_large)
+    refused("a sample that is too large", done,
+            "answers 413: this is too much; not sent: " + one)
+    TAP.same("too large: and is asked for once", n, 1)
+    path = write_random("random.pb", 2000, 400)
+    with Server(limit=1000) as server:
+        done = run("-to=" + server.url, path)
+        sizes = server.too_large
+    refused("whatever its size", done,
+            "answers 413: this is too much; not sent: " + path)
+    TAP.ok("too large: less than 16 KiB is not halved", len(sizes) < 8 and
+           8192 < min(sizes) <= 16384 and not server.requests, sizes)
+
+
 def check_refused():
     bad = os.path.join(FOLDER, "bad")
     with open(bad, "w") as file:
@@ -324,5 +393,7 @@ check_parca()
 check_names()
 check_limits()
 check_limits_of_otlp()
+check_too_large()
+check_never_small_enough()
 check_refused()
 sys.exit(TAP.end())

@@ -31,8 +31,8 @@ from push_program import (FOLDER, HAS_HOOKS, KINDS, PROGRAM, SANITIZER, TAP,
 from push_server import (Profile, Pushed, Server, closed_port,
     pushed)  # noqa: E402
 from push_servers import (check_away, check_bound, check_long_refusals,
-    check_odd_answers, check_refused, check_silent,
-    check_try_again)  # noqa: E402
+    check_never_small_enough, check_odd_answers, check_refused, check_silent,
+    check_too_large, check_try_again)  # noqa: E402
 
 # ------------------------------------------------------------- credentials --
 
@@ -351,7 +351,8 @@ def check_files():
 # that threads of a forked child have the stacks of its parent's threads.
 NOT_ASAN = [check_push, check_otlp, check_ingest, check_sums, check_files,
             check_fork, check_split, check_every, check_parca, check_pprof,
-            check_end_at_once, check_slow_names]
+            check_end_at_once, check_slow_names, check_too_large,
+            check_never_small_enough]
 
 
 def check_without_heap():
@@ -373,14 +374,14 @@ def runs(check):
 
 
 # The longest first.
-CHECKS = [check_silent, check_odd_answers, check_bound, check_away, check_try_again,
+CHECKS = [check_too_large, check_silent, check_odd_answers, check_bound, check_away, check_try_again,
           check_split, check_every, check_budget, check_parca, check_pprof, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
           check_exit_at_once, check_quick_exit, check_end, check_end_at_once,
           check_slow_names,
           check_end_of_openssl, check_push,
           check_ingest, check_otlp, check_otlp_answers, check_credentials, check_rotation_of_tokens,
-          check_refused, check_long_refusals, check_manners, check_words]
+          check_never_small_enough, check_refused, check_long_refusals, check_manners, check_words]
 AT_ONCE = 5
 
 

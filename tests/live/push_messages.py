@@ -1,8 +1,5 @@
 """What push.py checks of profiles that arrive: what they say, in each protocol,
 and that nothing is lost or sent twice."""
-import base64
-import email.parser
-import email.policy
 import gzip
 import json
 import os
@@ -12,7 +9,8 @@ import urllib.parse
 
 from push_program import (KINDS, PROGRAM, TAP, TYPES, FOLDER, go_reads,
     run_by)
-from push_server import Profile, Server, decode, pushed, seconds_of
+from push_server import (Profile, Server, decode, parts_of, pushed, raw_of,
+    seconds_of)
 from otlp import Profiles
 from protobuf import chunk
 
@@ -72,14 +70,6 @@ def check_push():
     if shutil.which("go"):
         TAP.ok("push: go tool pprof reads all of them",
                all(go_reads(p.raw) for p in all_[:5]))
-
-
-def parts_of(request):
-    message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(
-        b"Content-Type: " + request.headers["Content-Type"].encode()
-        + b"\r\n\r\n" + request.body)
-    return {part.get_param("name", header="Content-Disposition"):
-            part.get_payload(decode=True) for part in message.iter_parts()}
 
 
 def check_ingest():
@@ -284,8 +274,7 @@ def check_parca():
     TAP.same("parca: labels", {tuple(sorted(l.items())) for l in labels}, {
         (("__name__", kind), ("a", 'b"c\\'), ("service_name", "shop"))
         for kind in ("process_cpu", "memory", "goroutine")})
-    raws = [base64.b64decode(s["samples"][0]["rawProfile"], validate=True)
-            for s in series]
+    raws = list(map(raw_of, requests))
     TAP.none("parca: ids count from 1, in order", [
         (kind, ids) for raw in raws for kind in ("mapping", "location",
                                                  "function")

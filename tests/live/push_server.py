@@ -1,7 +1,11 @@
 """The other end of what is pushed: a server that takes it or does not, and what
 arrived, as protoc reads it with the published definitions."""
+import base64
+import email.parser
+import email.policy
 import gzip
 import http.server
+import json
 import os
 import re
 import socket
@@ -14,6 +18,9 @@ DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 
 # -------------------------------------------------------------- the server --
 
+TOO_LARGE = b"this is too much\n"
+
+
 class Request:
     def __init__(self, path, headers, body, answer):
         self.path, self.headers, self.body = path, headers, body
@@ -25,6 +32,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         keeper = self.server.keeper
+        n = int(self.headers["Content-Length"])
+        if keeper.limit and n > keeper.limit:
+            self.refuse(keeper, n)
+            return
         body = self.rfile.read(int(self.headers["Content-Length"]))
         with keeper.lock:
             answer = keeper.answers.pop(0) if keeper.answers else 200
@@ -53,6 +64,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
+    def refuse(self, keeper, n):
+        """Too large: at once, by who closes; others read it first."""
+        with keeper.lock:
+            keeper.too_large.append(n)
+        if keeper.closes:
+            self.close_connection = True
+        else:
+            self.rfile.read(n)
+        self.send_response(413)
+        self.send_header("Content-Length", str(len(TOO_LARGE)))
+        self.end_headers()
+        self.wfile.write(TOO_LARGE)
+
     def log_message(self, *args):
         pass
 
@@ -66,10 +90,13 @@ class Quiet(http.server.ThreadingHTTPServer):
 
 
 class Server:
-    """Keeps what it gets; answers: what the first requests are told."""
+    """Keeps what it gets; answers: what the first requests are told. Of more
+    than limit bytes it keeps the number, and answers 413; closes: and reads
+    none of it."""
 
-    def __init__(self, answers=(), port=0):
+    def __init__(self, answers=(), port=0, limit=0, closes=False):
         self.answers, self.requests = list(answers), []
+        self.limit, self.closes, self.too_large = limit, closes, []
         self.lock, self.over = threading.Lock(), threading.Event()
         self.http = Quiet(("127.0.0.1", port), Handler)
         self.http.keeper = self
@@ -126,6 +153,27 @@ class Pushed:
 
 def pushed(server):
     return [Pushed(r) for r in server.requests if r.answer == 200]
+
+
+def parts_of(request):
+    """Of a form."""
+    message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(
+        b"Content-Type: " + request.headers["Content-Type"].encode()
+        + b"\r\n\r\n" + request.body)
+    return {part.get_param("name", header="Content-Disposition"):
+            part.get_payload(decode=True) for part in message.iter_parts()}
+
+
+def raw_of(request):
+    """The profile, by any protocol but OTLP."""
+    if request.path.endswith("/Push"):
+        return Pushed(request).raw
+    if "/ingest?" in request.path:
+        return parts_of(request)["profile"]
+    if request.path.endswith("/writeraw"):
+        return base64.b64decode(json.loads(request.body)["series"][0]
+                                ["samples"][0]["rawProfile"], validate=True)
+    return request.body
 
 
 class Profile:

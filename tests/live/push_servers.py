@@ -1,13 +1,16 @@
 """What push.py checks with servers that do not take what they are sent: they
 refuse it, say odd things, say nothing, or are away."""
 import email.utils
+import gzip
 import json
 import re
 import threading
 import time
 
+from otlp import Profiles
 from push_program import TAP, Ran, run_by
-from push_server import Profile, Pushed, Server, closed_port, pushed, seconds_of
+from push_server import (Profile, Pushed, Server, closed_port, pushed, raw_of,
+    seconds_of)
 
 
 def check_try_again():
@@ -121,6 +124,46 @@ def check_odd_answers():
     TAP.ok("odd: not before the date that it asks for",
            requests[2].at - requests[1].at > 3,
            [r.at - requests[0].at for r in requests])
+
+
+def allocations(request):
+    if "/v1development" in request.path:
+        return Profiles(gzip.decompress(request.body)).total(
+            "alloc_objects", "allocate_here")
+    return Profile(raw_of(request)).total(0, "allocate_here")
+
+
+def check_too_large():
+    """By each protocol, and in several intervals."""
+    for name in ("", "ingest+", "otlp+", "parca+", "pprof+"):
+        word, protocol = name, ""
+        if name == "ingest+":
+            word, protocol = "", ",push-protocol=ingest"
+        with Server(limit=18000, closes=not name) as server:
+            ran = run_by("heap=1,push=%s%s,push-interval=1%s"
+                         % (word, server.url, protocol), "stacks=12000",
+                         "quiet=1300", "stacks=12000", "quiet=1300", "end=exit")
+            requests, n_refused = list(server.requests), len(server.too_large)
+        TAP.ok("too large: %s halves until it is taken" % name, ran.status == 7
+               and not ran.err and n_refused and len(requests) >= 4,
+               ran.err, n_refused, len(requests))
+        TAP.same("too large: %s has each sample once" % name,
+                 sum(map(allocations, requests)), 24000)
+        TAP.ok("too large: %s remembers" % name, n_refused < 5, n_refused)
+
+
+def check_never_small_enough():
+    """A server that takes nothing is not asked for ever."""
+    with Server(limit=1000) as server:
+        ran = run_by("heap=1,push=%s,push-interval=1" % server.url,
+                     "stacks=12000", "quiet=2300", "end=exit")
+        sizes, n = server.too_large, len(server.requests)
+    TAP.ok("too large: less than 16 KiB is not halved", n == 0 and
+           len(sizes) < 16 and min(sizes) > 1000, sizes, n)
+    TAP.ok("too large: that is said, with its words, and counted", ran.status
+           == 7 and "answers 413: this is too much; dropped" in ran.err and
+           sum(int(n) for n in re.findall(r"dropped: (\d+)", ran.err)) >= 2,
+           ran.err)
 
 
 def check_silent():

@@ -17,6 +17,9 @@
 
 static struct cpprof_error error;
 
+/* When the profile begins, since 1970. */
+#define BEGIN_NS 1000000000000000000
+
 #define OK(call) assert_int_equal(call, CPPROF_OK)
 
 static int
@@ -38,6 +41,7 @@ make(size_t n, size_t n_name, struct cpprof__buffer *packed)
 
     OK(pprof_new(&p, &error));
     OK(pprof_add_sample_type(p, "n", "count", &error));
+    pprof_set_time(p, BEGIN_NS, 1);
     for (i = 0; i < n; i++) {
         struct pprof_line line = {.line = 1};
         uint32_t location;
@@ -74,17 +78,23 @@ make(size_t n, size_t n_name, struct cpprof__buffer *packed)
 static struct seen {
     size_t n_parts, n_samples, most_samples, most_functions, end_at;
     int64_t sum;
+    int64_t at_ms; /* the last part begins */
 } seen;
 
 static bool
-read_part(void *ctx, const void *data, size_t n)
+read_part(void *ctx, const struct cpprof__push_piece *part)
 {
     struct pprof_sample s = {.size = sizeof s};
+    struct pprof_info info = {.size = sizeof info};
     struct pprof_profile *p;
     size_t i, n_samples;
 
     (void)ctx;
-    OK(pprof_read_data(data, n, NULL, &p, &error));
+    OK(pprof_read_data(part->data, part->n, NULL, &p, &error));
+    pprof_get_info(p, &info);
+    assert_true(info.time_ns >= BEGIN_NS &&
+                info.time_ns / 1000000 > seen.at_ms);
+    seen.at_ms = info.time_ns / 1000000;
     n_samples = pprof_sample_count(p);
     for (i = 0; i < n_samples; i++) {
         pprof_get_sample(p, i, &s);
@@ -100,6 +110,13 @@ read_part(void *ctx, const void *data, size_t n)
     return seen.n_parts != seen.end_at;
 }
 
+/* As the sender does it: requests of OTLP are made of parts. */
+static bool
+read_request_of(void *ctx, const struct cpprof__push_piece *part)
+{
+    return cpprof__push_otlp(part, ctx, read_part, NULL);
+}
+
 static bool
 parts_of(size_t n, size_t n_name, const char *resource, size_t end_at)
 {
@@ -108,7 +125,10 @@ parts_of(size_t n, size_t n_name, const char *resource, size_t end_at)
 
     seen = (struct seen){.end_at = end_at};
     make(n, n_name, &packed);
-    made = cpprof__push_parts(packed.data, packed.n, resource, read_part, NULL);
+    made = cpprof__push_parts(
+        &(struct cpprof__push_piece){packed.data, packed.n, 0},
+        resource ? CPPROF__PUSH_FOR_OTLP : 0,
+        resource ? read_request_of : read_part, (void *)resource);
     cpprof__buffer_free(&packed);
     if (made) {
         assert_int_equal(seen.n_samples, n);
@@ -147,6 +167,60 @@ a_collector_takes_more(void **state)
     assert_int_equal(seen.most_functions, 300);
 }
 
+/* Halve each part of what is handed over, so many times. */
+struct halver {
+    int n_times;
+    struct cpprof__push_piece whole; /* was handed over last */
+};
+
+static bool
+halve_part(void *ctx, const struct cpprof__push_piece *part)
+{
+    struct halver inner = *(struct halver *)ctx;
+
+    ((struct halver *)ctx)->whole = *part;
+    if (!inner.n_times--)
+        return read_part(NULL, part);
+    return cpprof__push_parts(part, CPPROF__PUSH_HALVE, halve_part, &inner);
+}
+
+static void
+halves_of_halves_begin_at_times_of_their_own(void **state)
+{
+    struct halver halver = {.n_times = 2};
+    struct cpprof__buffer packed = {0};
+
+    (void)state;
+    seen = (struct seen){0};
+    make(17000, 6, &packed);
+    assert_true(cpprof__push_parts(
+        &(struct cpprof__push_piece){packed.data, packed.n, 0}, 0, halve_part,
+        &halver));
+    assert_int_equal(seen.n_parts, 8);
+    assert_int_equal(seen.n_samples, 17000);
+    assert_int_equal(seen.sum, 17000 * 17001 / 2);
+    assert_int_equal(seen.most_samples, 2125);
+    cpprof__buffer_free(&packed);
+}
+
+static void
+one_sample_is_never_halved(void **state)
+{
+    struct cpprof__buffer packed = {0};
+    struct halver halver = {0};
+
+    (void)state;
+    seen = (struct seen){0};
+    make(1, 6, &packed);
+    assert_true(cpprof__push_parts(
+        &(struct cpprof__push_piece){packed.data, packed.n, 7},
+        CPPROF__PUSH_HALVE, halve_part, &halver));
+    assert_int_equal(seen.n_parts, 1);
+    assert_ptr_equal(halver.whole.data, packed.data);
+    assert_int_equal(halver.whole.room_ns, 7);
+    cpprof__buffer_free(&packed);
+}
+
 static void
 who_ends_it_gets_no_more(void **state)
 {
@@ -155,7 +229,8 @@ who_ends_it_gets_no_more(void **state)
     assert_int_equal(seen.n_parts, 1);
     assert_false(parts_of(600, 20000, "service.name=a", 1));
     assert_int_equal(seen.n_parts, 1);
-    assert_false(cpprof__push_parts("no gzip", 7, NULL, read_part, NULL));
+    assert_false(cpprof__push_parts(
+        &(struct cpprof__push_piece){"no gzip", 7, 0}, 0, read_part, NULL));
 }
 
 int
@@ -165,6 +240,8 @@ main(void)
         cmocka_unit_test(what_fits_is_one_part),
         cmocka_unit_test(pyroscope_takes_16000_samples_and_2_mib),
         cmocka_unit_test(a_collector_takes_more),
+        cmocka_unit_test(halves_of_halves_begin_at_times_of_their_own),
+        cmocka_unit_test(one_sample_is_never_halved),
         cmocka_unit_test(who_ends_it_gets_no_more),
     };
 

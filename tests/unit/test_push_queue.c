@@ -20,12 +20,14 @@ static struct cpprof__push_item *
 make_item(char letter, size_t n)
 {
     struct cpprof__push_item *item = calloc(1, sizeof *item);
+    char *body = calloc(1, n);
 
     assert_non_null(item);
+    assert_non_null(body);
     item->kind = (uint32_t)letter;
-    cpprof__buffer_reserve(&item->body, n);
-    memset(item->body.data, 'x', n);
-    item->body.n = n;
+    item->parts = cpprof__push_part_make(body, n, 0);
+    assert_non_null(item->parts);
+    free(body);
     return item;
 }
 

@@ -73,6 +73,7 @@ struct pusher {
     char series[CPPROF__SERIES_BYTES];
     const char *path;
     bool failed;
+    size_t most_bytes; /* that the server may take in a request */
 };
 
 /* ---- one request ------------------------------------------------------ */
@@ -85,9 +86,11 @@ pause_for(uint64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* Send it until it is taken or refused, or the server had time enough. */
-static bool
-send_message(struct pusher *u, struct cpprof__push_message *m)
+/* Send it until it is taken or refused, or the server had time enough.
+ * CPPROF__SPLIT_HALVE: it is too large for the server, and is_one says that it
+ * cannot be halved. */
+static enum cpprof__split_next
+send_message(struct pusher *u, struct cpprof__push_message *m, bool is_one)
 {
     enum cpprof__push_outcome outcome;
     struct cpprof__push_reply reply;
@@ -111,21 +114,27 @@ send_message(struct pusher *u, struct cpprof__push_message *m)
             cpprof__cli_warn("%s", line);
         pause_for(pause_ns);
     }
+    if (outcome == CPPROF__PUSH_TOO_LARGE && !is_one &&
+        cpprof__push_lower(&u->most_bytes, m->body.n))
+        return CPPROF__SPLIT_HALVE;
     if (outcome == CPPROF__PUSH_SENT) {
         cpprof__push_say_rejected(&u->plan, &reply, line, sizeof line);
         if (*line)
             cpprof__cli_warn("%s", line);
-        return true;
+        return CPPROF__SPLIT_ON;
     }
     cpprof__push_say(&u->plan, &reply, "not sent", line, sizeof line);
     cpprof__cli_fail("%s: %s", line, u->path);
-    return false;
+    return CPPROF__SPLIT_END;
 }
 
-/* Send a part of the profile, as the server takes it; frees it. */
-static bool
-send_part(struct pusher *u, struct cpprof__buffer *plain)
+/* Send what is made of a part of the profile, as the server takes it. */
+static enum cpprof__split_next
+send_part(struct pusher *u, const struct cpprof__split_part *part,
+          const struct cpprof__buffer *plain)
 {
+    bool is_one = pprof_sample_count(part->profile) < 2;
+    enum cpprof__split_next next = CPPROF__SPLIT_END;
     struct cpprof__buffer packed = {0};
     struct cpprof__push_message *m = NULL;
 
@@ -135,14 +144,22 @@ send_part(struct pusher *u, struct cpprof__buffer *plain)
         u->profile.n = packed.n;
         m = cpprof__push_message(&u->plan, &u->profile);
     }
-    cpprof__buffer_free(plain);
     cpprof__buffer_free(&packed);
-    if (m)
-        u->failed = !send_message(u, m);
+    if (!m)
+        cpprof__cli_fail("%s: out of memory", u->path);
+    else if (m->body.n > u->most_bytes && !is_one)
+        next = CPPROF__SPLIT_HALVE;
     else
-        u->failed = cpprof__cli_fail("%s: out of memory", u->path);
+        next = send_message(u, m, is_one);
     cpprof__push_message_free(m);
-    return !u->failed;
+    u->failed = next == CPPROF__SPLIT_END;
+    return next;
+}
+
+static enum cpprof__split_next
+send_plain(void *ctx, const struct cpprof__split_part *part)
+{
+    return send_part(ctx, part, part->plain);
 }
 
 /* ---- OTLP ------------------------------------------------------------- */
@@ -154,36 +171,27 @@ append(void *ctx, const void *data, size_t n)
     return 0;
 }
 
-static bool
-send_otlp(void *ctx, const struct pprof_profile *part,
-          struct cpprof__buffer *plain)
+static enum cpprof__split_next
+send_otlp(void *ctx, const struct cpprof__split_part *part)
 {
     struct pusher *u = ctx;
     struct pprof_write_options options = {.size = sizeof options,
                                           .sample_index = SIZE_MAX,
                                           .resource = u->resource};
+    enum cpprof__split_next next = CPPROF__SPLIT_END;
     struct cpprof__buffer otlp = {0};
     const struct cpprof_writer writer = {sizeof writer, append, NULL, &otlp};
     struct cpprof_error error = {0};
 
-    cpprof__buffer_free(plain);
-    if (pprof_write(part, &writer, PPROF_FORMAT_OTLP, &options, &error) ==
-        CPPROF_OK)
-        return send_part(u, &otlp);
-    cpprof__cli_fail("%s: %s", u->path, error.text);
+    cpprof__buffer_free(part->plain);
+    u->failed = pprof_write(part->profile, &writer, PPROF_FORMAT_OTLP, &options,
+                            &error) != CPPROF_OK;
+    if (u->failed)
+        cpprof__cli_fail("%s: %s", u->path, error.text);
+    else
+        next = send_part(u, part, &otlp);
     cpprof__buffer_free(&otlp);
-    u->failed = true;
-    return false;
-}
-
-/* ---- Pyroscope -------------------------------------------------------- */
-
-static bool
-send_plain(void *ctx, const struct pprof_profile *part,
-           struct cpprof__buffer *plain)
-{
-    (void)part;
-    return send_part(ctx, plain);
+    return next;
 }
 
 /* ---- all -------------------------------------------------------------- */
@@ -207,7 +215,8 @@ send_parts(struct pusher *u, const struct pprof_profile *p)
         u->profile.until_ns = info.time_ns;
     u->failed = false;
     if (cpprof__split(p, is_otlp ? CPPROF__SPLIT_OTLP : CPPROF__SPLIT_PYROSCOPE,
-                      is_otlp ? send_otlp : send_plain, u, &error) == CPPROF_OK)
+                      CPPROF__SPLIT_ROOM_NS, is_otlp ? send_otlp : send_plain,
+                      u, &error) == CPPROF_OK)
         return !u->failed;
     cpprof__cli_fail("%s: %s", u->path, error.text);
     return false;
@@ -331,6 +340,7 @@ push_all(const struct words *w, char **paths, int n)
     if (!u)
         return cpprof__cli_fail("push: out of memory");
     u->words = w;
+    u->most_bytes = SIZE_MAX;
     if (make_plan(u) && connect_to(u)) {
         make_resource(u, &resource);
         u->resource = (const char *)resource.data;

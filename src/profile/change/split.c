@@ -12,15 +12,11 @@
 #include <cpprof/pprof/build.h>
 #include <cpprof/pprof/change.h>
 
-#define NS_PER_MS 1000000ll
-
 struct splitter {
     struct cpprof__split_limits limits;
-    bool (*use)(void *ctx, const struct pprof_profile *part,
-                struct cpprof__buffer *plain);
+    enum cpprof__split_next (*use)(void *ctx,
+                                   const struct cpprof__split_part *part);
     void *ctx;
-    int64_t time_ns; /* of the whole */
-    unsigned n_used;
     bool is_over;
 };
 
@@ -80,51 +76,45 @@ encode(const struct pprof_profile *p, struct cpprof__buffer *plain,
 }
 
 static enum cpprof_status
-use_range(struct splitter *s, const struct pprof_profile *p, struct range range,
-          struct cpprof_error *error);
+use_halves(struct splitter *s, const struct pprof_profile *p, uint64_t room_ns,
+           struct cpprof_error *error);
 
 /* Halves, until they fit. A sample that is too large is left to the server. */
 static enum cpprof_status
-use_part(struct splitter *s, const struct pprof_profile *p,
+use_part(struct splitter *s, const struct pprof_profile *p, uint64_t room_ns,
          struct cpprof_error *error)
 {
+    enum cpprof__split_next next = CPPROF__SPLIT_HALVE;
     struct cpprof__buffer plain = {0};
     size_t n = pprof_sample_count(p);
-    bool fits = n <= s->limits.n_samples;
     enum cpprof_status status = CPPROF_OK;
 
-    if (fits)
+    if (n <= s->limits.n_samples)
         status = encode(p, &plain, error);
-    if (status == CPPROF_OK && fits &&
-        (plain.n <= s->limits.n_bytes || n < 2)) {
-        s->n_used++;
-        s->is_over = !s->use(s->ctx, p, &plain);
-    } else if (status == CPPROF_OK) {
-        cpprof__buffer_free(&plain);
-        status = use_range(s, p, (struct range){0, 0, n / 2}, error);
-        if (status == CPPROF_OK && !s->is_over)
-            status = use_range(s, p, (struct range){0, n / 2, n}, error);
-    }
+    if (status == CPPROF_OK && n <= s->limits.n_samples &&
+        (plain.n <= s->limits.n_bytes || n < 2))
+        next = s->use(s->ctx, &(struct cpprof__split_part){p, &plain, room_ns});
     cpprof__buffer_free(&plain);
+    s->is_over |= next == CPPROF__SPLIT_END;
+    if (status == CPPROF_OK && next == CPPROF__SPLIT_HALVE && n > 1)
+        status = use_halves(s, p, room_ns, error);
     return status;
 }
 
-/* Of profiles of one series and one millisecond Pyroscope's queries have one,
- * so each part begins later than the one before. */
 static void
-set_time(const struct splitter *s, struct pprof_profile *part)
+set_later(struct pprof_profile *part, uint64_t ns)
 {
     struct pprof_info info = {.size = sizeof info};
+    int64_t later;
 
     pprof_get_info(part, &info);
-    if (s->time_ns)
-        pprof_set_time(part, s->time_ns + s->n_used * NS_PER_MS,
-                       info.duration_ns);
+    if (info.time_ns && !__builtin_add_overflow(info.time_ns, ns, &later))
+        pprof_set_time(part, later, info.duration_ns);
 }
 
 static enum cpprof_status
 use_range(struct splitter *s, const struct pprof_profile *p, struct range range,
-          struct cpprof_error *error)
+          uint64_t room_ns, struct cpprof_error *error)
 {
     struct pprof_profile *part = NULL;
     enum cpprof_status status = pprof_copy(p, &part, error);
@@ -134,23 +124,35 @@ use_range(struct splitter *s, const struct pprof_profile *p, struct range range,
         status = make_small(&part, error);
     }
     if (status == CPPROF_OK) {
-        set_time(s, part);
-        status = use_part(s, part, error);
+        set_later(part, range.first ? room_ns : 0);
+        status = use_part(s, part, room_ns, error);
     }
     pprof_free(part);
     return status;
 }
 
+static enum cpprof_status
+use_halves(struct splitter *s, const struct pprof_profile *p, uint64_t room_ns,
+           struct cpprof_error *error)
+{
+    size_t n = pprof_sample_count(p);
+    enum cpprof_status status =
+        use_range(s, p, (struct range){0, 0, n / 2}, room_ns / 2, error);
+
+    if (status == CPPROF_OK && !s->is_over)
+        status =
+            use_range(s, p, (struct range){0, n / 2, n}, room_ns / 2, error);
+    return status;
+}
+
 enum cpprof_status
 cpprof__split(const struct pprof_profile *p, struct cpprof__split_limits limits,
-              bool (*use)(void *ctx, const struct pprof_profile *part,
-                          struct cpprof__buffer *plain),
+              uint64_t room_ns,
+              enum cpprof__split_next (*use)(
+                  void *ctx, const struct cpprof__split_part *part),
               void *ctx, struct cpprof_error *error)
 {
-    struct pprof_info info = {.size = sizeof info};
     struct splitter s = {.limits = limits, .use = use, .ctx = ctx};
 
-    pprof_get_info(p, &info);
-    s.time_ns = info.time_ns;
-    return use_part(&s, p, error);
+    return use_part(&s, p, room_ns, error);
 }

@@ -25,18 +25,36 @@ struct cpprof__split_limits {
 #define CPPROF__SPLIT_OTLP                                                     \
     ((struct cpprof__split_limits){SIZE_MAX, (size_t)10 << 20})
 
+/* Of profiles of one series and one millisecond Pyroscope's queries have one,
+ * so each part begins later than the one before: all within this time. 1024
+ * parts of the same size are told apart. */
+#define CPPROF__SPLIT_ROOM_NS (1u << 30)
+
+struct cpprof__split_part {
+    const struct pprof_profile *profile;
+    struct cpprof__buffer *plain; /* it as profile.proto; may be freed */
+    uint64_t room_ns;             /* from its begin to that of any other */
+};
+
+enum cpprof__split_next {
+    CPPROF__SPLIT_ON,
+    CPPROF__SPLIT_HALVE, /* the part was not used: hand it over as two; of one
+                          * sample the same as CPPROF__SPLIT_ON */
+    CPPROF__SPLIT_END,
+};
+
 /*
  * Hand the profile to `use`, whole or in parts within the limits: each sample
  * is in one of them, and each part has only the stacks and names of its
- * samples. `plain` is the part as profile.proto, which `use` may free. It
- * returns false to end it.
+ * samples. room_ns: in which its parts begin.
  *
  * Errors:  CPPROF_NOMEM. OK also where `use` ended it.
  */
 enum cpprof_status
 cpprof__split(const struct pprof_profile *p, struct cpprof__split_limits limits,
-              bool (*use)(void *ctx, const struct pprof_profile *part,
-                          struct cpprof__buffer *plain),
+              uint64_t room_ns,
+              enum cpprof__split_next (*use)(
+                  void *ctx, const struct cpprof__split_part *part),
               void *ctx, struct cpprof_error *error);
 
 #endif

@@ -64,50 +64,41 @@ known_hash(const char *path, const char *build_id,
 /* ---- parts ------------------------------------------------------------ */
 
 struct user {
-    const char *resource;
-    bool (*use)(void *ctx, const void *data, size_t n);
+    bool (*use)(void *ctx, const struct cpprof__push_piece *part);
     void *ctx;
+    const struct cpprof__push_piece *halve; /* it comes next; NULL: nothing */
     bool was_used; /* false: the last part could not be made, or not used */
 };
 
-/* Compress what is to be sent, and hand it over; frees it. */
-static bool
-use_packed(struct user *u, struct cpprof__buffer *plain)
+/* Compress what is to be sent, and hand it over. */
+static void
+use_packed(struct user *u, const struct cpprof__buffer *plain, uint64_t room_ns)
 {
     struct cpprof__buffer packed = {0};
 
     u->was_used =
         plain->n <= MOST_BYTES &&
-        cpprof__gzip(&packed, plain->data, plain->n, LEVEL, NULL) == CPPROF_OK;
-    cpprof__buffer_free(plain);
-    u->was_used = u->was_used && u->use(u->ctx, packed.data, packed.n);
+        cpprof__gzip(&packed, plain->data, plain->n, LEVEL, NULL) ==
+            CPPROF_OK &&
+        u->use(u->ctx,
+               &(struct cpprof__push_piece){packed.data, packed.n, room_ns});
     cpprof__buffer_free(&packed);
-    return u->was_used;
 }
 
-static bool
-use_plain(void *ctx, const struct pprof_profile *part,
-          struct cpprof__buffer *plain)
-{
-    (void)part;
-    return use_packed(ctx, plain);
-}
-
-static bool
-use_otlp(void *ctx, const struct pprof_profile *part,
-         struct cpprof__buffer *plain)
+static enum cpprof__split_next
+use_part(void *ctx, const struct cpprof__split_part *part)
 {
     struct user *u = ctx;
-    const struct cpprof__otlp_options options = {u->resource, known_hash};
-    struct cpprof__buffer otlp = {0};
+    const struct cpprof__push_piece *whole = u->halve;
 
-    if (plain)
-        cpprof__buffer_free(plain);
-    u->was_used = cpprof__otlp_encode(part, &options, &otlp, NULL) == CPPROF_OK;
-    if (u->was_used)
-        return use_packed(u, &otlp);
-    cpprof__buffer_free(&otlp);
-    return false;
+    u->halve = NULL;
+    if (whole && pprof_sample_count(part->profile) > 1)
+        return CPPROF__SPLIT_HALVE;
+    if (whole)
+        u->was_used = u->use(u->ctx, whole);
+    else
+        use_packed(u, part->plain, part->room_ns);
+    return u->was_used ? CPPROF__SPLIT_ON : CPPROF__SPLIT_END;
 }
 
 static size_t
@@ -123,45 +114,67 @@ n_samples_of(const struct cpprof__buffer *plain)
     return n;
 }
 
-/* The strings of the profile are copied: the bytes may go. */
-static bool
-decode_and_use(struct cpprof__buffer *plain, bool fits, struct user *u)
+/* The strings of the profile are copied: the bytes go. */
+static struct pprof_profile *
+decode(struct cpprof__buffer *plain)
 {
     struct pprof_profile *p = NULL;
 
-    if (cpprof__decode(plain->data, plain->n, true, &p, NULL) != CPPROF_OK)
-        return false;
+    cpprof__decode(plain->data, plain->n, true, &p, NULL);
     cpprof__buffer_free(plain);
-    if (u->resource && fits)
-        use_otlp(u, p, NULL);
-    else if (cpprof__split(
-                 p, u->resource ? CPPROF__SPLIT_OTLP : CPPROF__SPLIT_PYROSCOPE,
-                 u->resource ? use_otlp : use_plain, u, NULL) != CPPROF_OK)
-        u->was_used = false;
-    pprof_free(p);
-    return u->was_used;
+    return p;
 }
 
 bool
-cpprof__push_parts(const void *profile, size_t n, const char *resource,
-                   bool (*use)(void *ctx, const void *data, size_t n),
+cpprof__push_parts(const struct cpprof__push_piece *profile, unsigned flags,
+                   bool (*use)(void *ctx,
+                               const struct cpprof__push_piece *part),
                    void *ctx)
 {
-    const struct cpprof__split_limits limits =
-        resource ? CPPROF__SPLIT_OTLP : CPPROF__SPLIT_PYROSCOPE;
-    struct user u = {.resource = resource, .use = use, .ctx = ctx};
+    const struct cpprof__split_limits limits = flags & CPPROF__PUSH_FOR_OTLP
+                                                   ? CPPROF__SPLIT_OTLP
+                                                   : CPPROF__SPLIT_PYROSCOPE;
+    struct user u = {use, ctx, flags & CPPROF__PUSH_HALVE ? profile : NULL,
+                     false};
+    uint64_t room_ns =
+        profile->room_ns ? profile->room_ns : CPPROF__SPLIT_ROOM_NS;
     struct cpprof__buffer plain = {0};
-    bool made =
-             cpprof__gunzip(&plain, profile, n, MOST_BYTES, NULL) == CPPROF_OK,
-         fits = made && plain.n <= limits.n_bytes &&
+    struct pprof_profile *p;
+    bool made = cpprof__gunzip(&plain, profile->data, profile->n, MOST_BYTES,
+                               NULL) == CPPROF_OK,
+         fits = made && !u.halve && plain.n <= limits.n_bytes &&
                 n_samples_of(&plain) <= limits.n_samples;
 
-    if (made && fits && !resource)
-        made = use(ctx, profile, n);
-    else if (made)
-        made = decode_and_use(&plain, fits, &u);
+    if (fits)
+        u.was_used = use(ctx, profile);
+    p = made && !fits ? decode(&plain) : NULL;
+    if (p && cpprof__split(p, limits, room_ns, use_part, &u, NULL) != CPPROF_OK)
+        u.was_used = false;
+    pprof_free(p);
     cpprof__buffer_free(&plain);
-    return made;
+    return u.was_used;
+}
+
+bool
+cpprof__push_otlp(const struct cpprof__push_piece *part, const char *resource,
+                  bool (*use)(void *ctx,
+                              const struct cpprof__push_piece *request),
+                  void *ctx)
+{
+    const struct cpprof__otlp_options options = {resource, known_hash};
+    struct user u = {.use = use, .ctx = ctx};
+    struct cpprof__buffer plain = {0}, otlp = {0};
+    struct pprof_profile *p = NULL;
+
+    if (cpprof__gunzip(&plain, part->data, part->n, MOST_BYTES, NULL) ==
+        CPPROF_OK)
+        p = decode(&plain);
+    if (p && cpprof__otlp_encode(p, &options, &otlp, NULL) == CPPROF_OK)
+        use_packed(&u, &otlp, part->room_ns);
+    pprof_free(p);
+    cpprof__buffer_free(&plain);
+    cpprof__buffer_free(&otlp);
+    return u.was_used;
 }
 
 /* ---- answers ---------------------------------------------------------- */

@@ -10,9 +10,15 @@
 
 /* See plugin.h. */
 bool
-cpprof__push_parts(const void *profile, size_t n, const char *resource,
-                   bool (*use)(void *ctx, const void *data, size_t n),
+cpprof__push_parts(const struct cpprof__push_piece *profile, unsigned flags,
+                   bool (*use)(void *ctx,
+                               const struct cpprof__push_piece *part),
                    void *ctx);
+bool
+cpprof__push_otlp(const struct cpprof__push_piece *part, const char *resource,
+                  bool (*use)(void *ctx,
+                              const struct cpprof__push_piece *request),
+                  void *ctx);
 
 /*
  * What the n bytes of an answer say: of ExportProfilesServiceResponse how many

@@ -371,5 +371,5 @@ extern const struct cpprof__push_http cpprof__push_http;
 
 __attribute__((visibility("default")))
 const struct cpprof__push_http cpprof__push_http = {
-    CPPROF__PUSH_ABI, open_connection, post, close_connection,
-    cpprof__push_parts};
+    CPPROF__PUSH_ABI, open_connection,    post,
+    close_connection, cpprof__push_parts, cpprof__push_otlp};
