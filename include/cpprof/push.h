@@ -27,6 +27,7 @@ extern "C" {
 #define CPPROF_PUSH_MUTEX     8u /* the same with cpprof_mutex_set_fraction */
 #define CPPROF_PUSH_WALL      16u
 #define CPPROF_PUSH_GOROUTINE 32u
+#define CPPROF_PUSH_CUSTOM    64u /* of the program's own: profiles.h */
 
 /* A URL that begins with "otlp+", "pprof+" or "parca+" says it, too. */
 enum cpprof_push_protocol {
@@ -95,8 +96,9 @@ struct cpprof_push_options {
  * only.
  *
  * Shape:   one profile of each kind and interval. CPU, wall, allocations,
- *          block and mutex: what was added in it; heap in use and goroutine: as
- *          it stands at its end.
+ *          block and mutex: what was added in it; heap in use, goroutine and
+ *          profiles of the program's own that have values: as it stands at its
+ *          end.
  * Errors:  CPPROF_INVALID, CPPROF_BUSY (pushes already), CPPROF_UNSUPPORTED
  *          (libcpprof-push.so or libcurl is not there), CPPROF_NOMEM,
  *          CPPROF_SYSTEM. A server that is away is none.

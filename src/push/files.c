@@ -243,11 +243,12 @@ cpprof__push_file_write(const struct cpprof__push_plan *plan,
                         const struct cpprof__push_profile *profile,
                         struct cpprof_error *error)
 {
-    const char *kind = cpprof__push_kind_name(plan, profile->kind);
     int64_t seconds = profile->from_ns / NS_PER_S;
+    char kind[CPPROF__PUSH_SERIES_BYTES];
     char path[PATH_MAX], folder[PATH_MAX];
     enum cpprof_status status;
 
+    cpprof__push_file_kind(plan, profile, kind);
     if (!expand(plan->pattern, kind, seconds, folder, sizeof folder) ||
         snprintf(path, sizeof path, "%s.%d.part", folder, (int)getpid()) >=
             (int)sizeof path) {

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "own/memory.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,7 @@ static const struct {
     {"mutex", "mutex", WAIT_TYPES("mutex")},
     {"wall", "wall", NULL},
     {"goroutine", "goroutine", GOROUTINE_TYPES},
+    {"custom", "custom", NULL},
 };
 
 static unsigned
@@ -61,11 +63,23 @@ number_of(uint32_t kind)
     return (unsigned)__builtin_ctz(kind);
 }
 
-static const char *
-series_of(const struct cpprof__push_profile *profile)
+/* What queries and files can say. */
+static void
+copy_name(const char *from, char name[CPPROF__PUSH_SERIES_BYTES])
 {
-    return profile->series ? profile->series
-                           : kinds[number_of(profile->kind)].series;
+    snprintf(name, CPPROF__PUSH_SERIES_BYTES, "%s", from);
+    for (; *name; name++)
+        if ((unsigned char)*name > 127 || !isalnum((unsigned char)*name))
+            *name = '_';
+}
+
+static void
+series_of(const struct cpprof__push_profile *profile,
+          char name[CPPROF__PUSH_SERIES_BYTES])
+{
+    copy_name(profile->series ? profile->series
+                              : kinds[number_of(profile->kind)].series,
+              name);
 }
 
 const char *
@@ -74,6 +88,16 @@ cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind)
     if (kind == CPPROF_PUSH_WALL && plan->wall.flags & CPPROF_FLAG_OFF_CPU)
         return "offcpu";
     return kinds[number_of(kind)].name;
+}
+
+void
+cpprof__push_file_kind(const struct cpprof__push_plan *plan,
+                       const struct cpprof__push_profile *profile,
+                       char name[CPPROF__PUSH_SERIES_BYTES])
+{
+    copy_name(profile->series ? profile->series
+                              : cpprof__push_kind_name(plan, profile->kind),
+              name);
 }
 
 /* ---- random ----------------------------------------------------------- */
@@ -139,10 +163,11 @@ put_series(struct cpprof__buffer *out, const struct cpprof__push_plan *plan,
 {
     const char *rest = plan->labels;
     struct cpprof__push_label label;
-    char uuid[37];
+    char series[CPPROF__PUSH_SERIES_BYTES], uuid[37];
     size_t mark;
 
-    put_pair(out, "__name__", series_of(profile));
+    series_of(profile, series);
+    put_pair(out, "__name__", series);
     put_pair(out, "__delta__", "false");
     put_pair(out, "service_name", plan->name);
     put_pair(out, "pyroscope_spy", "cpprof");
@@ -267,10 +292,11 @@ make_parca(const struct cpprof__push_plan *plan,
            const struct cpprof__push_profile *profile,
            struct cpprof__push_message *m, struct cpprof__buffer *url)
 {
-    const char *series = series_of(profile);
+    char series[CPPROF__PUSH_SERIES_BYTES];
     const char *rest = plan->labels;
     struct cpprof__push_label label;
 
+    series_of(profile, series);
     cpprof__buffer_reserve(&m->body, profile->n / 3 * 4 + 4096);
     cpprof__buffer_printf(&m->body, "{\"series\":[{\"labels\":{\"labels\":[");
     put_json_label(&m->body, "__name__", 8, series, strlen(series));

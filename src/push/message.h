@@ -12,12 +12,19 @@ struct cpprof__push_profile {
     const void *data;
     size_t n;
     int64_t from_ns, until_ns; /* since 1970 */
-    const char *series;        /* its name; NULL: that of the kind */
+    const char *series;        /* its name; NULL: that of the kind. Of it, other
+                                * characters than letters, digits and '_' are
+                                * '_' in what is sent */
 };
 
-/* Its name in files. */
+/* The name of a kind, and that of a profile in files. */
+#define CPPROF__PUSH_SERIES_BYTES 128
 const char *
 cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind);
+void
+cpprof__push_file_kind(const struct cpprof__push_plan *plan,
+                       const struct cpprof__push_profile *profile,
+                       char name[CPPROF__PUSH_SERIES_BYTES]);
 
 /* A UUID of version 4. */
 void

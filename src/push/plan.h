@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#define CPPROF__PUSH_KINDS 6
+#define CPPROF__PUSH_KINDS 7
 
 struct cpprof__push_plan {
     char url[2048];         /* of the server, without a slash at its end */

@@ -50,6 +50,7 @@ struct cpprof__push_piece {
 enum {
     CPPROF__PUSH_FOR_OTLP = 1, /* not for Pyroscope, which takes less */
     CPPROF__PUSH_HALVE = 2,    /* it was too large: make two of it */
+    CPPROF__PUSH_MEND = 4,     /* names that servers refuse are changed */
 };
 
 /* All are called by one thread. */

@@ -162,6 +162,7 @@ take_profile(void *ctx, const struct cpprof__push_profile *profile)
     item = cpprof__calloc(1, sizeof *item);
     if (item) {
         item->kind = profile->kind;
+        item->series = profile->series;
         item->from_ns = profile->from_ns;
         item->until_ns = profile->until_ns;
         item->parts = cpprof__push_part_make(profile->data, profile->n, 0);
@@ -532,15 +533,20 @@ kinds_of(uint32_t env)
 {
     /* ORDER: CPPROF_PUSH_* */
     static const uint32_t kinds[CPPROF__PUSH_KINDS] = {
-        CPPROF__KIND_CPU,   CPPROF__KIND_HEAP,     CPPROF__KIND_BLOCK,
-        CPPROF__KIND_MUTEX, CPPROF__KINDS_OF_WALL, CPPROF__KIND_THREADS};
+        CPPROF__KIND_CPU,
+        CPPROF__KIND_HEAP,
+        CPPROF__KIND_BLOCK,
+        CPPROF__KIND_MUTEX,
+        CPPROF__KINDS_OF_WALL,
+        CPPROF__KIND_THREADS,
+        0}; /* profiles of the program's own come with all */
     uint32_t found = 0;
     unsigned i;
 
     for (i = 0; i < CPPROF__PUSH_KINDS; i++)
         if (env & kinds[i])
             found |= 1u << i;
-    return found;
+    return found ? found | CPPROF_PUSH_CUSTOM : 0;
 }
 
 static enum cpprof_status

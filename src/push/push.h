@@ -47,6 +47,7 @@ struct cpprof__push {
     struct cpprof__push_item *item;       /* that it sends; NULL: none */
     struct cpprof__buffer resource; /* OTLP; made with the first request */
     size_t most_bytes;              /* that the server may take in a request */
+    bool has_told_name;             /* of a profile, which was changed */
     bool is_silent; /* the server did not answer the last request */
 };
 

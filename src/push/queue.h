@@ -21,6 +21,7 @@ struct cpprof__push_item {
     struct cpprof__push_item *next;
     size_t n_bytes;                  /* of memory; set by put */
     uint32_t kind;                   /* CPPROF_PUSH_* */
+    const char *series;              /* NULL: that of the kind; never freed */
     int64_t from_ns, until_ns;       /* since 1970 */
     struct cpprof__push_part *parts; /* that are left to be sent: all of it */
     bool is_fit;                     /* they are as the server takes them */

@@ -12,6 +12,7 @@
 #include "arch/clock.h"
 #include "base/status.h"
 #include "collect/capture/captures.h"
+#include "collect/registry/registry.h"
 #include "own/memory.h"
 
 #include <errno.h>
@@ -23,6 +24,9 @@
 #define USUAL_HZ 100
 
 #define TIMED (CPPROF_PUSH_CPU | CPPROF_PUSH_WALL)
+
+/* As they stand at the end. */
+#define STANDING (CPPROF_PUSH_GOROUTINE | CPPROF_PUSH_CUSTOM)
 
 static int
 append(void *buffer, const void *data, size_t n)
@@ -185,6 +189,52 @@ turn_other(struct cpprof__push_rounds *rounds, unsigned i)
     cpprof__buffer_free(&file);
 }
 
+/* ---- of the program's own --------------------------------------------- */
+
+static void
+write_custom(struct cpprof__push_rounds *rounds, struct cpprof_profile *one,
+             int64_t from_ns)
+{
+    const struct cpprof_profile_options options = rounds->plan->profiles;
+    struct cpprof__buffer file = {0};
+    const struct cpprof_writer writer = writer_to(&file);
+    struct cpprof__push_profile profile = {
+        .kind = CPPROF_PUSH_CUSTOM,
+        .from_ns = from_ns,
+        .until_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME),
+        .series = cpprof_profile_name(one),
+    };
+    struct cpprof_error error;
+
+    if (cpprof_profile_write(one, &writer, &options, &error) == CPPROF_OK) {
+        profile.data = file.data;
+        profile.n = file.n;
+        rounds->take(rounds->ctx, &profile);
+    } else {
+        rounds->complain(rounds->ctx, &error);
+    }
+    cpprof__buffer_free(&file);
+}
+
+/* All that have values, as they stand. */
+static void
+turn_custom(struct cpprof__push_rounds *rounds, unsigned i)
+{
+    size_t n = cpprof_profile_list(NULL, 0), k;
+    struct cpprof_profile **all = cpprof__calloc(n, sizeof *all);
+    int64_t from_ns = rounds->from_ns[i];
+
+    rounds->from_ns[i] = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
+    if (!all)
+        return;
+    cpprof_profile_list(all, n);
+    for (k = 0; k < n; k++)
+        if (all[k] && !cpprof__registry_builtin(cpprof_profile_name(all[k])) &&
+            cpprof_profile_count(all[k]))
+            write_custom(rounds, all[k], from_ns);
+    cpprof__free(all);
+}
+
 /* ----------------------------------------------------------------------- */
 
 void
@@ -198,7 +248,7 @@ cpprof__push_rounds_begin(struct cpprof__push_rounds *rounds)
         rounds->from_ns[i] = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
         if (kind & TIMED)
             begin_capture(rounds, kind, &rounds->captures[i]);
-        else if (kind && kind != CPPROF_PUSH_GOROUTINE)
+        else if (kind & ~STANDING)
             take_snapshot(rounds, i);
     }
 }
@@ -217,8 +267,10 @@ cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds,
             turn_capture(rounds, i, turn == CPPROF__PUSH_ON);
     rounds->are_slower = rounds->slower;
     for (i = 0; i < CPPROF__PUSH_KINDS; i++)
-        if (kinds & ~TIMED & 1u << i)
+        if (kinds & ~TIMED & ~CPPROF_PUSH_CUSTOM & 1u << i)
             turn_other(rounds, i);
+        else if (kinds & CPPROF_PUSH_CUSTOM & 1u << i)
+            turn_custom(rounds, i);
     if (turn == CPPROF__PUSH_LAST)
         cpprof__push_rounds_drop(rounds);
 }

@@ -108,7 +108,7 @@ add_request(void *ctx, const struct cpprof__push_piece *piece)
     struct request *r = ctx;
     const struct cpprof__push_profile part = {
         r->item->kind,    piece->data,       piece->n,
-        r->item->from_ns, r->item->until_ns, NULL};
+        r->item->from_ns, r->item->until_ns, r->item->series};
 
     r->item->request = cpprof__push_message(&r->push->plan, &part);
     return r->item->request;
@@ -139,11 +139,35 @@ halve(struct cpprof__push *push, struct cpprof__push_item *item)
     return divide(push, item, CPPROF__PUSH_HALVE) > 1;
 }
 
+/* A name that a program gave is changed where it would be refused. The first is
+ * told. */
+static unsigned
+mend_flag(struct cpprof__push *push, const struct cpprof__push_item *item)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
+                                "abcdefghijklmnopqrstuvwxyz";
+    bool is_refused = push->plan.protocol <= CPPROF_PUSH_INGEST ||
+                      push->plan.protocol == CPPROF_PUSH_PARCA;
+    char line[CPPROF__PUSH_LINE_BYTES];
+
+    if (!item->series || !is_refused)
+        return 0;
+    if (item->series[strspn(item->series, plain)] && !push->has_told_name) {
+        push->has_told_name = true;
+        snprintf(line, sizeof line,
+                 "push: the profile %.100s is sent with _ "
+                 "for what servers refuse in names",
+                 item->series);
+        cpprof__push_notice(push, line);
+    }
+    return CPPROF__PUSH_MEND;
+}
+
 /* Make a request of what waited, no larger than the server takes. */
 static bool
 make_ready(struct cpprof__push *push, struct cpprof__push_item *item)
 {
-    item->is_fit = item->is_fit || divide(push, item, 0);
+    item->is_fit = item->is_fit || divide(push, item, mend_flag(push, item));
     while (item->is_fit && !item->request && make_request(push, item))
         if (item->request->body.n > push->most_bytes)
             halve(push, item);

@@ -23,7 +23,7 @@ import time
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
-from push_messages import (check_budget, check_every, check_ingest,
+from push_messages import (check_budget, check_custom, check_every, check_ingest,
     check_otlp, check_otlp_answers, check_parca, check_pprof, check_push,
     check_split, check_sums)  # noqa: E402
 from push_program import (FOLDER, HAS_HOOKS, KINDS, PROGRAM, SANITIZER, TAP,
@@ -293,7 +293,7 @@ def check_words():
         TAP.ok("words: %s" % words, ran.status == 0 and part in ran.err
                and "pass/word" not in ran.err
                and ran.err.count("\n") == 1, ran.err)
-    ran = Ran("http://127.0.0.1:1", "kinds=64", "quiet=1")
+    ran = Ran("http://127.0.0.1:1", "kinds=128", "quiet=1")
     TAP.ok("words: a kind that there is not", "INVALID" in ran.out, ran.out)
     with Server() as server:
         ran = Ran(server.url, "interval=1", "again")
@@ -351,7 +351,7 @@ def check_files():
 # that threads of a forked child have the stacks of its parent's threads.
 NOT_ASAN = [check_push, check_otlp, check_ingest, check_sums, check_files,
             check_fork, check_split, check_every, check_parca, check_pprof,
-            check_end_at_once, check_slow_names, check_too_large,
+            check_custom, check_end_at_once, check_slow_names, check_too_large,
             check_never_small_enough]
 
 
@@ -374,7 +374,7 @@ def runs(check):
 
 
 # The longest first.
-CHECKS = [check_too_large, check_silent, check_odd_answers, check_bound, check_away, check_try_again,
+CHECKS = [check_too_large, check_custom, check_silent, check_odd_answers, check_bound, check_away, check_try_again,
           check_split, check_every, check_budget, check_parca, check_pprof, check_files, check_sums,
           check_fork, check_tls, check_without_heap, check_exit,
           check_exit_at_once, check_quick_exit, check_end, check_end_at_once,

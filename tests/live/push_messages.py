@@ -9,7 +9,7 @@ import urllib.parse
 
 from push_program import (KINDS, PROGRAM, TAP, TYPES, FOLDER, go_reads,
     run_by)
-from push_server import (Profile, Server, decode, parts_of, pushed, raw_of,
+from push_server import (Profile, Pushed, Server, decode, parts_of, pushed, raw_of,
     seconds_of)
 from otlp import Profiles
 from protobuf import chunk
@@ -304,6 +304,52 @@ def check_pprof():
     TAP.same("pprof: what was allocated", sum(
         p.total(0, "allocate_here") for p in profiles if "alloc_space" in
         p.types), int(ran.word("allocated")))
+
+
+def check_custom():
+    """By each protocol, with type and unit; names that are refused are not
+    sent."""
+    steps = ["custom=files", "weighted=pool", "custom=x:y/z?q", "custom=-",
+             "quiet=2400", "end=exit"]
+    for name in ("", "parca+"):
+        with Server() as server:
+            ran = run_by("cpu,push=%s%s,push-interval=1" % (name, server.url),
+                         *steps)
+            profiles = {}
+            for request in server.requests:
+                series = (Pushed(request).kind if not name else
+                          json.loads(request.body)["series"][0]["labels"]
+                          ["labels"][0]["value"])
+                profiles[series] = Profile(raw_of(request))
+        TAP.same("custom: series %s" % name, set(profiles),
+                 {"process_cpu", "files", "pool", "x_y_z_q", "_"})
+        TAP.same("custom: types and units %s" % name,
+                 [profiles[k].pairs for k in ("files", "pool", "x_y_z_q", "_")],
+                 [[("files", "count")], [("pool", "count"), ("space", "bytes")],
+                  [("x_y_z_q", "count")], [("_", "count")]])
+        TAP.same("custom: values %s" % name,
+                 [profiles[k].total(i, "keep_here") for k, i in (
+                     ("files", 0), ("pool", 0), ("pool", 1), ("x_y_z_q", 0))],
+                 [3, 3, 6, 3])
+        TAP.ok("custom: names that are changed are told once %s" % name,
+               ran.status == 7 and ran.err.count("\n") == 1 and
+               "is sent with _" in ran.err, ran.err)
+    with Server() as server:
+        ran = run_by("push=otlp+%s,push-interval=1" % server.url, *steps)
+        found = {m.profiles[0]: m for m in messages(server)}
+    TAP.ok("custom: over OTLP as they are", ran.status == 7 and not ran.err and
+           [found[k].total(k[0], "keep_here") for k in (
+               ("files", "count"), ("x:y/z?q", "count"))] == [3, 3],
+           found.keys(), ran.err)
+    pool = [m for m in found.values() if ("pool", "count") in m.profiles]
+    TAP.ok("custom: with a weight and its unit", pool and
+           ("space", "bytes") in pool[0].profiles and
+           pool[0].total("space", "keep_here") == 6, found.keys())
+    folder = os.path.join(FOLDER, "custom")
+    run_by("cpu,push=%s,push-interval=1" % folder, *steps)
+    TAP.same("custom: as files", {name.split(".")[0] for name in
+                                  os.listdir(folder)},
+             {"cpu", "files", "pool", "x_y_z_q", "_"})
 
 
 def check_every():

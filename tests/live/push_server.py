@@ -186,13 +186,14 @@ class Profile:
                    re.findall(r'^string_table: "(.*)"$', text, re.M)]
         blocks = re.findall(r"^(\w+) \{\n(.*?)^\}$", text, re.M | re.S)
         functions, places = {}, {}
-        self.rows, self.types = [], []
+        self.rows, self.types, self.pairs = [], [], []
         for kind, body in blocks:
             numbers = [(k, int(v)) for k, v in
                        re.findall(r"^\s+(\w+): (-?\d+)$", body, re.M)]
             first = dict(reversed(numbers))
             if kind == "sample_type":
                 self.types.append(strings[first["type"]])
+                self.pairs.append((self.types[-1], strings[first["unit"]]))
             elif kind == "function":
                 functions[first["id"]] = strings[first.get("name", 0)]
             elif kind == "location":

@@ -7,8 +7,10 @@
  * URL "-": only what CPPROF says. Options: name, labels, kinds, interval,
  * ingest, queue, keep. Steps, one after the other: work=MS, burn=MS (until it
  * has used so much CPU time), quiet=MS, stacks=N (allocate, each time on
- * another one), fork=MS (a child that works so long), again (start again),
- * stop, fds, threads, maps=NAME, end=exit|_exit|quick|kill|thread.
+ * another one), custom=NAME, weighted=NAME (a profile of its own, with three
+ * values; "space"/"bytes" of 1, 2 and 3 more), fork=MS (a child that works so
+ * long), again (start again), stop, fds, threads, maps=NAME,
+ * end=exit|_exit|quick|kill|thread.
  */
 #include <cpprof/push.h>
 
@@ -94,6 +96,30 @@ stacks(int n)
 {
     while (n-- > 0)
         left((unsigned)n, 16);
+}
+
+__attribute__((noinline)) static void
+keep_here(struct cpprof_profile *profile, long i)
+{
+    const struct cpprof_profile_entry entry = {
+        .size = sizeof entry, .value = (const void *)(i + 1), .weight = i + 1};
+
+    cpprof_profile_add_entry(profile, &entry, NULL);
+    __asm__ volatile("");
+}
+
+static void
+custom(const char *name, int is_weighted)
+{
+    struct cpprof_profile *profile = NULL;
+    long i;
+
+    if (is_weighted)
+        cpprof_profile_new_weighted(name, "space", "bytes", &profile, NULL);
+    else
+        cpprof_profile_new(name, &profile, NULL);
+    for (i = 0; i < 3; i++)
+        keep_here(profile, i);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -288,6 +314,8 @@ step(const char *word)
         sleep_ms(atoi(value));
     else if (IS("stacks"))
         stacks(atoi(value));
+    else if (IS("custom") || IS("weighted"))
+        custom(value, IS("weighted"));
     else if (IS("fork"))
         fork_one(atoi(value));
     else if (IS("again"))

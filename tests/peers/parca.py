@@ -154,7 +154,12 @@ def check_program(parca, seconds):
     said = run_program(PROGRAM, parca.url + ",push-name=shop", FOLDER,
                        "cpu=100,heap=1,block=1,mutex=1,wall=50,goroutine",
                        seconds)
-    TAP.same("program: it says nothing", said, "")
+    TAP.ok("program: it says which name is changed", "is sent with _" in said
+           and said.count("\n") == 1, said)
+    got = parca.profile("x_y_z_q:x_y_z_q:count:x_y_z_q:count",
+                        '{service_name="shop"}')
+    TAP.ok("program: there is some of a profile of its own",
+           got and got.total("x_y_z_q") > 0)
     for kind, series, type_, near in (
             ("cpu", "process_cpu", "cpu", 0.05),
             ("wall", "wall", "wall", 0.05),

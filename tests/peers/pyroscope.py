@@ -182,7 +182,8 @@ def check_program(pyroscope, seconds):
     said = run_program(PROGRAM, pyroscope.url + ",push-name=shop", FOLDER,
                        "cpu=100,heap=1,block=1,mutex=1,wall=50,goroutine",
                        seconds)
-    TAP.same("program: it says nothing", said, "")
+    TAP.ok("program: it says which name is changed", "is sent with _" in said
+           and said.count("\n") == 1, said)
     for kind, series, types, near in (
             ("cpu", "process_cpu", ("cpu",), 0.1),
             ("wall", "wall", ("wall",), 0.1),
@@ -201,7 +202,8 @@ def check_program(pyroscope, seconds):
                      near * want)
             TAP.ok("program: there is some %s" % type_[0], want > 0)
     for name in ("memory:inuse_space:bytes:space:bytes",
-                 "goroutine:goroutine:count:goroutine:count"):
+                 "goroutine:goroutine:count:goroutine:count",
+                 "x_y_z_q:x_y_z_q:count:x_y_z_q:count"):
         got = pyroscope.profile(name, "shop")
         TAP.ok("program: there is some %s" % name, isinstance(got, Profile) and
                sum(got.stacks(0).values()) > 0)

@@ -154,7 +154,8 @@ options_that_are_not_given_have_defaults(void **state)
     assert_int_equal(plan.interval_s, 10);
     assert_int_equal(plan.kinds, CPPROF_PUSH_CPU | CPPROF_PUSH_HEAP |
                                      CPPROF_PUSH_BLOCK | CPPROF_PUSH_MUTEX |
-                                     CPPROF_PUSH_GOROUTINE);
+                                     CPPROF_PUSH_GOROUTINE |
+                                     CPPROF_PUSH_CUSTOM);
     assert_int_equal(plan.queue_bytes, 16 << 20);
     assert_string_equal(plan.name, "test_push_plan");
     assert_int_equal(plan.cpu.size, sizeof plan.cpu);

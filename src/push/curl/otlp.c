@@ -12,6 +12,7 @@
 
 #include "base/gzip.h"
 #include "base/proto.h"
+#include "profile/change/mend_names.h"
 #include "profile/change/split.h"
 #include "profile/gunzip.h"
 #include "profile/otlp/otlp.h"
@@ -142,13 +143,17 @@ cpprof__push_parts(const struct cpprof__push_piece *profile, unsigned flags,
     struct pprof_profile *p;
     bool made = cpprof__gunzip(&plain, profile->data, profile->n, MOST_BYTES,
                                NULL) == CPPROF_OK,
-         fits = made && !u.halve && plain.n <= limits.n_bytes &&
+         fits = made && !u.halve && !(flags & CPPROF__PUSH_MEND) &&
+                plain.n <= limits.n_bytes &&
                 n_samples_of(&plain) <= limits.n_samples;
 
     if (fits)
         u.was_used = use(ctx, profile);
     p = made && !fits ? decode(&plain) : NULL;
-    if (p && cpprof__split(p, limits, room_ns, use_part, &u, NULL) != CPPROF_OK)
+    if (p && flags & CPPROF__PUSH_MEND)
+        made = cpprof__mend_names(p, NULL, NULL, NULL) == CPPROF_OK;
+    if (p && made &&
+        cpprof__split(p, limits, room_ns, use_part, &u, NULL) != CPPROF_OK)
         u.was_used = false;
     pprof_free(p);
     cpprof__buffer_free(&plain);
