@@ -163,12 +163,12 @@ def check_program(parca, seconds):
     for kind, series, type_, near in (
             ("cpu", "process_cpu", "cpu", 0.05),
             ("wall", "wall", "wall", 0.05),
-            ("heap", "memory", "alloc_space", 0.01),
-            ("heap", "memory", "alloc_objects", 0.01),
-            ("block", "block", "contentions", 0.01),
-            ("block", "block", "delay", 0.01),
-            ("mutex", "mutex", "contentions", 0.01),
-            ("mutex", "mutex", "delay", 0.01)):
+            ("heap", "memory", "alloc_space", 0.05),
+            ("heap", "memory", "alloc_objects", 0.05),
+            ("block", "block", "contentions", 0.05),
+            ("block", "block", "delay", 0.05),
+            ("mutex", "mutex", "contentions", 0.05),
+            ("mutex", "mutex", "delay", 0.05)):
         whole = Profile(CPPROF, "%s/sum.%s.pb.gz" % (FOLDER, kind))
         type_ = [t for t in whole.types if t[0] == type_][0]
         whole.is_delta = True
