@@ -27,6 +27,7 @@ struct cpprof__push_post {
     const void *body;
     size_t n_body;
     uint32_t timeout_ms;
+    bool wants_answer; /* what is said of a request that was taken, too */
     const uint32_t
         *cancelled; /* not 0: give up; looked at ten times a second */
 };

@@ -41,7 +41,9 @@ struct cpprof__push_queue {
 /* One request. */
 struct cpprof__push_message {
     char *url;
-    char type[96]; /* Content-Type */
+    char type[96];       /* Content-Type */
+    uint32_t timeout_ms; /* 0: that of profiles */
+    bool wants_answer;   /* see plugin.h */
     struct cpprof__buffer body;
 };
 

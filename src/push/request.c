@@ -106,7 +106,9 @@ cpprof__push_requests(const struct cpprof__push_plan *plan,
             .password = *plan->user ? credentials.secret : NULL,
             .body = messages[i]->body.data,
             .n_body = messages[i]->body.n,
-            .timeout_ms = TIMEOUT_MS,
+            .timeout_ms =
+                messages[i]->timeout_ms ? messages[i]->timeout_ms : TIMEOUT_MS,
+            .wants_answer = messages[i]->wants_answer,
             .cancelled = cancelled,
         };
     }

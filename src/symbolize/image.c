@@ -160,9 +160,10 @@ cpprof__image_close(struct cpprof__image *image)
     memset(image, 0, sizeof *image);
 }
 
-/* Sections that are not loaded: .symtab, .debug_info and their like. */
+/* Sections that are not loaded: .symtab, .debug_info and their like. type: of
+ * those, such alone; 0: all. */
 static uint64_t
-symbol_bytes(struct file *file)
+symbol_bytes(struct file *file, uint32_t type)
 {
     uint8_t head[sizeof(Elf64_Ehdr)], section[sizeof(Elf64_Shdr)];
     uint64_t at, n, sum = 0;
@@ -181,13 +182,14 @@ symbol_bytes(struct file *file)
                                    CPPROF__ELF_BYTES(&file->reader, Shdr));
          n--, at += FIELD(file, head, Ehdr, e_shentsize))
         if (!(FIELD(file, section, Shdr, sh_flags) & SHF_ALLOC) &&
-            FIELD(file, section, Shdr, sh_type) != SHT_NOBITS)
+            FIELD(file, section, Shdr, sh_type) != SHT_NOBITS &&
+            (!type || FIELD(file, section, Shdr, sh_type) == type))
             sum += FIELD(file, section, Shdr, sh_size);
     return sum;
 }
 
-uint64_t
-cpprof__image_symbol_bytes(const char *path)
+static uint64_t
+symbol_bytes_of(const char *path, uint32_t type)
 {
     struct file file = {.fd = -1, .path = path};
     struct cpprof__elf_source source = {cpprof__elf_read_file, &file.fd, 0};
@@ -198,7 +200,19 @@ cpprof__image_symbol_bytes(const char *path)
         return 0;
     file.reader =
         (struct cpprof__elf_reader){.source = &source, .n_reads = READS_MAX};
-    n = symbol_bytes(&file);
+    n = symbol_bytes(&file, type);
     close(file.fd);
     return n;
+}
+
+uint64_t
+cpprof__image_symbol_bytes(const char *path)
+{
+    return symbol_bytes_of(path, 0);
+}
+
+bool
+cpprof__image_has_symbols(const char *path)
+{
+    return symbol_bytes_of(path, SHT_SYMTAB);
 }

@@ -55,6 +55,9 @@ cpprof__image_close(struct cpprof__image *image);
  * lines? 0 where it cannot be read. */
 uint64_t
 cpprof__image_symbol_bytes(const char *path);
+/* Has it a table of symbols that is not the loader's? */
+bool
+cpprof__image_has_symbols(const char *path);
 
 /* Could an image have been at that range at all? CPPROF_BAD_DATA if not. */
 enum cpprof_status

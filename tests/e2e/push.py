@@ -358,6 +358,92 @@ def check_never_small_enough():
            8192 < min(sizes) <= 16384 and not server.requests, sizes)
 
 
+def nameless(program):
+    """A profile of a program of which nothing but addresses is known: its path,
+    the program's build id, and where its code is in the file."""
+    told = subprocess.run(["readelf", "-nlW", program], capture_output=True,
+                          text=True, check=True).stdout
+    build_id = re.search(r"Build ID: (\w+)", told)[1]
+    offset, address, n = [int(x, 16) for x in re.search(
+        r"LOAD +(\w+) (\w+) \w+ (\w+) \w+ R E", told).groups()]
+    start = 0x7f0000000000
+    body = [chunk(1, b"\x08\x01\x10\x02"),
+            chunk(2, chunk(1, b"\x01\x02") + chunk(2, b"\x05")),
+            chunk(3, b"\x08\x01\x10" + varint(start) + b"\x18"
+                  + varint(start + n) + b"\x20" + varint(offset)
+                  + b"\x28\x03\x30\x04")]
+    body += [chunk(4, b"\x08" + varint(i) + b"\x10\x01\x18"
+                   + varint(start + 16 * i)) for i in (1, 2)]
+    path = os.path.join(FOLDER, "nameless.pb")
+    with open(path, "wb") as file:
+        file.write(b"".join(body + [chunk(6, s) for s in (
+            b"", b"n", b"count", program.encode(), build_id.encode())]))
+    return path, build_id, address
+
+
+YES = (200, b'{"shouldInitiateUpload": true, "reason":"First time"}',
+       "application/json")
+THERE = (200, b'{"reason":"Debuginfo already exists and is not marked"}',
+         "application/json")
+SERVICE = "/debuginfo.v1alpha1.DebuginfoService/"
+
+
+def check_debuginfo():
+    """As pkg/debuginfo/store.go wants it; what Pyroscope makes of it is in
+    tests/peers."""
+    path, build_id, address = nameless(CPPROF)
+    with Server([YES]) as server:
+        done = run("-to=" + server.url, "-debuginfo", path, path)
+        requests = server.requests
+    TAP.same("debuginfo: nothing is said", (done.returncode, done.stderr),
+             (0, ""))
+    TAP.same("debuginfo: uploaded once, before the profiles",
+             [r.path for r in requests],
+             [SERVICE + "ShouldInitiateUpload", SERVICE + "Upload/" + build_id,
+              SERVICE + "UploadFinished"] + ["/push.v1.PusherService/Push"] * 2)
+    TAP.same("debuginfo: whose it is", json.loads(requests[0].body), {
+        "file": {"gnuBuildId": build_id, "name": "cpprof",
+                 "type": "TYPE_EXECUTABLE_FULL"}})
+    with open(CPPROF, "rb") as file:
+        TAP.ok("debuginfo: the file", requests[1].body == file.read())
+    TAP.same("debuginfo: that was all", json.loads(requests[2].body),
+             {"gnuBuildId": build_id})
+    sent = [dict(proto.fields(v)) for f, v in proto.fields(gzip.decompress(
+        raw_of(requests[3]))) if f == 4]
+    TAP.same("debuginfo: addresses are those of the file",
+             [location[3] for location in sent], [address + 16, address + 32])
+    with Server([THERE]) as server:
+        done = run("-to=" + server.url, "-debuginfo", path)
+        n = len(server.requests)
+    TAP.same("debuginfo: what is there is not uploaded",
+             (done.returncode, done.stderr, n), (0, "", 2))
+    with Server([(200, b'{"reason":"DebugInfo upload disabled"}',
+                  "application/json")]) as server:
+        done = run("-to=" + server.url, "-debuginfo", path)
+    TAP.ok("debuginfo: why it is not wanted is said", done.returncode == 0 and
+           "upload disabled" in done.stderr, done.stderr)
+    with Server([(400, b"no such service", "text/plain")]) as server:
+        done = run("-to=" + server.url, "-debuginfo", path)
+        n = len(server.requests)
+    refused("debug information, with its words", done,
+            "answers 400: no such service; not uploaded")
+    TAP.same("debuginfo: and the profile is not sent", n, 1)
+    stripped = os.path.join(FOLDER, "stripped")
+    subprocess.run(["strip", "-o", stripped, CPPROF], check=True)
+    with Server() as server:
+        done = run("-to=" + server.url, "-debuginfo", nameless(stripped)[0])
+        paths = [r.path for r in server.requests]
+    TAP.ok("debuginfo: a file without symbols is not uploaded, which is said",
+           done.returncode == 0 and "nothing here has names" in done.stderr
+           and paths == ["/push.v1.PusherService/Push"], done.stderr, paths)
+    with Server() as server:
+        refused("debug information for a collector", run(
+            "-to=otlp+" + server.url, "-debuginfo", path), "-debuginfo is of")
+        done = run("-to=" + server.url, "-debuginfo", CPU)
+        TAP.ok("debuginfo: nothing of what has names", done.returncode == 0 and
+               not done.stderr and len(server.requests) == 1, done.stderr)
+
+
 def check_refused():
     bad = os.path.join(FOLDER, "bad")
     with open(bad, "w") as file:
@@ -395,5 +481,6 @@ check_limits()
 check_limits_of_otlp()
 check_too_large()
 check_never_small_enough()
+check_debuginfo()
 check_refused()
 sys.exit(TAP.end())

@@ -24,9 +24,29 @@ RINGS = ("compactor.ring", "distributor.ring", "overrides-exporter.ring",
          "query-frontend", "query-scheduler.ring", "store-gateway.sharding-ring")
 
 
+def newer_storage(grpc):
+    """Flags of what is called v2, which alone names frames when it is asked."""
+    raft = "%s:%d" % (HERE, free_port())
+    return ["-all.enable-v1-write-path=false", "-all.enable-v1-read-path=false",
+            "-write-path=segment-writer", "-enable-query-backend=true",
+            "-query-backend.address=" + grpc, "-metastore.address=" + grpc,
+            "-metastore.raft.server-id=" + raft,
+            "-metastore.raft.bind-address=" + raft,
+            "-metastore.raft.advertise-address=" + raft,
+            "-metastore.raft.dir=%s/raft" % FOLDER,
+            "-metastore.raft.snapshots-dir=%s/snapshots" % FOLDER,
+            "-metastore.data-dir=%s/metastore" % FOLDER,
+            "-metastore.min-ready-duration=0s",
+            "-segment-writer.min-ready-duration=0s",
+            "-segment-writer.lifecycler.addr=" + HERE,
+            "-symbolizer.enabled=true",
+            "-symbolizer.debuginfod-url=http://127.0.0.1:1"]
+
+
 class Pyroscope:
-    def __init__(self):
+    def __init__(self, is_newer=False):
         port, grpc, gossip = free_port(), free_port(), free_port()
+        os.environ["PYROSCOPE_V2"] = "1" if is_newer else ""
         self.url = "http://%s:%d" % (HERE, port)
         self.peer = Peer(
             [PYROSCOPE, "-target=all", "-config.show_banner=false",
@@ -38,14 +58,15 @@ class Pyroscope:
              "-memberlist.bind-port=%d" % gossip,
              "-memberlist.advertise-addr=" + HERE,
              "-storage.backend=filesystem",
-             "-storage.filesystem.dir=%s/store" % FOLDER,
-             "-pyroscopedb.data-path=%s/db" % FOLDER,
+             "-storage.filesystem.dir=%s/store%d" % (FOLDER, is_newer),
+             "-pyroscopedb.data-path=%s/db%d" % (FOLDER, is_newer),
              "-compactor.data-dir=%s/compactor" % FOLDER,
              "-blocks-storage.bucket-store.sync-dir=%s/sync" % FOLDER,
              "-self-profiling.disable-push=true", "-usage-stats.enabled=false",
              "-ingester.lifecycler.addr=" + HERE,
              "-ingester.min-ready-duration=1s"]
-            + ["-%s.instance-addr=%s" % (ring, HERE) for ring in RINGS],
+            + ["-%s.instance-addr=%s" % (ring, HERE) for ring in RINGS]
+            + (newer_storage("%s:%d" % (HERE, grpc)) if is_newer else []),
             self.url + "/ready", FOLDER)
 
     def profile(self, type_, service):
@@ -209,6 +230,34 @@ def check_program(pyroscope, seconds):
                sum(got.stacks(0).values()) > 0)
 
 
+def check_debuginfo(pyroscope):
+    """Names that only the server has."""
+    path = os.path.join(FOLDER, "nameless.pb.gz")
+    run_program(PROGRAM, FOLDER + "/pushed,symbolize=none", FOLDER, "cpu", 3)
+    os.rename(os.path.join(FOLDER, "sum.cpu.pb.gz"), path)
+    whole = Profile(CPPROF, path)
+    TAP.ok("debuginfo: the file has no names",
+           "burn_time" not in whole.convert("-to=collapsed"))
+    done = run("-to=" + pyroscope.url, "-name=nameless", "-debuginfo", path)
+    TAP.ok("debuginfo: it is taken", done.returncode == 0, done.stderr)
+    time.sleep(3)
+    got = pyroscope.profile("process_cpu:cpu:nanoseconds:cpu:nanoseconds",
+                            "nameless")
+    stacks = got.stacks(0) if isinstance(got, Profile) else {}
+    TAP.ok("debuginfo: the server has the names", sum(
+        v for k, v in stacks.items() if ";burn_time" in k)
+           > whole.total("cpu") / 2, stacks)
+    TAP.same("debuginfo: and has all", sum(stacks.values()),
+             whole.total("cpu"))
+    again = run("-to=" + pyroscope.url, "-name=again", "-debuginfo", path)
+    TAP.same("debuginfo: it has the file already", again.returncode, 0)
+
+
+pyroscope = Pyroscope(True)
+try:
+    check_debuginfo(pyroscope)
+finally:
+    pyroscope.peer.end()
 pyroscope = Pyroscope()
 try:
     check_otlp(pyroscope)

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/messages.h"
+#include "cli/push/debuginfo.h"
 #include "cli/push/series.h"
 #include "cli/resource.h"
 
@@ -29,7 +30,7 @@
 struct words {
     const char *to, *name, *labels, *user, *token_file, *tenant, *protocol;
     int give_up_s;
-    bool keep_going;
+    bool keep_going, debuginfo;
 };
 
 #define FLAG(word, member, value, can_be, help)                                \
@@ -58,6 +59,9 @@ const struct cpprof__flag cpprof__push_flag_table[] = {
                  "how long a server that cannot is tried; 60"),
     CPPROF__FLAG(BOOL, "keep_going", struct words, keep_going, NULL, NULL,
                  "leave out files that cannot be read, and name them"),
+    CPPROF__FLAG(BOOL, "debuginfo", struct words, debuginfo, NULL, NULL,
+                 "of binaries whose frames have no names, give Pyroscope the\n"
+                 "symbols and lines that are here"),
     {0},
 };
 
@@ -67,6 +71,7 @@ struct pusher {
     const struct cpprof__push_http *http;
     void *connection;
     const char *resource; /* of OTLP */
+    struct cpprof__debuginfo debuginfo;
 
     /* The profile that is sent. */
     struct cpprof__push_profile profile;
@@ -256,7 +261,9 @@ send_file(struct pusher *u, const char *path)
     if (mend_profile(u, p, &error) != CPPROF_OK)
         sent = !cpprof__cli_fail("%s: %s", path, error.text);
     else
-        sent = send_parts(u, p);
+        sent = (!u->words->debuginfo ||
+                cpprof__debuginfo_send(&u->debuginfo, p)) &&
+               send_parts(u, p);
     pprof_free(p);
     return sent;
 }
@@ -275,6 +282,9 @@ connect_to(struct pusher *u)
                                    CPPROF__PUSH_ABI, &error);
     if (u->http)
         u->connection = u->http->open(nothing_at_exit);
+    u->debuginfo.plan = &u->plan;
+    u->debuginfo.http = u->http;
+    u->debuginfo.connection = u->connection;
     if (!u->connection)
         cpprof__cli_fail("push: %s",
                          u->http ? "libcurl does not start" : error.text);
@@ -309,10 +319,14 @@ make_plan(struct pusher *u)
     options.protocol = (enum cpprof_push_protocol)i;
     if (cpprof__push_plan_make(w->to, &options, &u->plan, &error) ==
             CPPROF_OK &&
-        !*u->plan.pattern)
+        !*u->plan.pattern &&
+        (!w->debuginfo || u->plan.protocol <= CPPROF_PUSH_INGEST))
         return true;
-    cpprof__cli_fail("%s", *error.text ? error.text
-                                       : "push: -to is the URL of a server");
+    cpprof__cli_fail("%s",
+                     *error.text ? error.text
+                     : *u->plan.pattern
+                         ? "push: -to is the URL of a server"
+                         : "push: -debuginfo is of Pyroscope's own protocols");
     return false;
 }
 
@@ -349,6 +363,7 @@ push_all(const struct words *w, char **paths, int n)
         status = i == n ? CPPROF__EXIT_OK : CPPROF__EXIT_ERROR;
         u->http->close(u->connection);
     }
+    cpprof__debuginfo_free(&u->debuginfo);
     cpprof__buffer_free(&resource);
     explicit_bzero(u, sizeof *u);
     free(u);

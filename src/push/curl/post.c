@@ -35,7 +35,7 @@ struct transfer {
     CURL *easy; /* NULL: there was none so far */
     struct curl_slist *headers;
     CURLcode result;
-    bool is_over;
+    bool is_over, wants_answer;
     uint8_t answer[ANSWER_BYTES];
     size_t n_answer;
     size_t n_read; /* with the headers; 0: nothing came */
@@ -212,7 +212,7 @@ note_status(struct transfer *t, struct cpprof__push_reply *reply)
     curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
     if (type && !strncasecmp(type, "application/x-protobuf", 22))
         cpprof__push_otlp_reply(t->answer, t->n_answer, reply);
-    else if (status >= 300 ||
+    else if (status >= 300 || t->wants_answer ||
              memmem(t->answer, t->n_answer, rejected, sizeof rejected - 1))
         note_answer_text(t, reply);
     if (!curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) && seconds > 0)
@@ -291,6 +291,7 @@ begin_transfer(struct connection *c, struct transfer *t,
 {
     t->n_answer = t->n_read = 0;
     t->is_over = false;
+    t->wants_answer = post->wants_answer;
     t->result = CURLE_OUT_OF_MEMORY;
     if (!t->easy)
         t->easy = curl_easy_init();
