@@ -116,10 +116,31 @@ cpprof__push_requests(const struct cpprof__push_plan *plan,
     explicit_bzero(&credentials, sizeof credentials);
 }
 
+/* Servers of RPCs have one status for what is too large, and what is too much
+ * now; Pyroscope one for all that is wrong. Of OTLP it may have taken a part
+ * before that. Source: connect-go (envelope.go), grpc-go (rpc_util.go);
+ * pyroscope pkg/validation/validate.go, pkg/distributor. */
+static bool
+is_too_large(const struct cpprof__push_plan *plan,
+             const struct cpprof__push_reply *reply)
+{
+    bool is_pyroscopes =
+        plan->protocol <= CPPROF_PUSH_INGEST &&
+        (strstr(reply->text, "size exceeds") ||
+         strstr(reply->text, "exceeds the size limit") ||
+         strstr(reply->text, "exceeds the samples count limit"));
+
+    return reply->status == 413 ||
+           (reply->status == 429 && strstr(reply->text, "larger than")) ||
+           ((reply->status == 400 || reply->status == 422) && is_pyroscopes);
+}
+
 /* OTLP names all that may be tried again. */
 enum cpprof__push_outcome
-cpprof__push_outcome(const struct cpprof__push_plan *plan, int status)
+cpprof__push_outcome(const struct cpprof__push_plan *plan,
+                     const struct cpprof__push_reply *reply)
 {
+    int status = reply->status;
     bool is_otlp = plan->protocol == CPPROF_PUSH_OTLP,
          is_again = status == 0 || status == 429 ||
                     (is_otlp ? status >= 502 && status <= 504
@@ -127,7 +148,7 @@ cpprof__push_outcome(const struct cpprof__push_plan *plan, int status)
 
     if (status >= 200 && status < 300)
         return CPPROF__PUSH_SENT;
-    if (status == 413)
+    if (is_too_large(plan, reply))
         return CPPROF__PUSH_TOO_LARGE;
     return is_again ? CPPROF__PUSH_AGAIN : CPPROF__PUSH_REFUSED;
 }
@@ -135,10 +156,13 @@ cpprof__push_outcome(const struct cpprof__push_plan *plan, int status)
 bool
 cpprof__push_lower(size_t *most_bytes, size_t n_body)
 {
-    size_t half = n_body / 2 > LEAST_BYTES ? n_body / 2 : LEAST_BYTES;
+    /* Halves are larger than a half: names are in both. */
+    size_t most = n_body / 8 * 5;
 
-    if (half < *most_bytes)
-        *most_bytes = half;
+    if (most < LEAST_BYTES)
+        most = LEAST_BYTES;
+    if (most < *most_bytes)
+        *most_bytes = most;
     return n_body > LEAST_BYTES;
 }
 

@@ -27,7 +27,8 @@ cpprof__push_requests(const struct cpprof__push_plan *plan,
                       struct cpprof__push_reply *replies);
 
 enum cpprof__push_outcome
-cpprof__push_outcome(const struct cpprof__push_plan *plan, int status);
+cpprof__push_outcome(const struct cpprof__push_plan *plan,
+                     const struct cpprof__push_reply *reply);
 
 /* A request of n_body bytes is too large: those that follow should have no more
  * than *most_bytes, which is made less, and stays so. False: so few bytes are

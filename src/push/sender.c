@@ -201,7 +201,7 @@ static unsigned
 outcome_of(struct cpprof__push *push, struct cpprof__push_item *item,
            const struct cpprof__push_reply *reply)
 {
-    unsigned outcome = cpprof__push_outcome(&push->plan, reply->status);
+    unsigned outcome = cpprof__push_outcome(&push->plan, reply);
     char line[CPPROF__PUSH_LINE_BYTES];
 
     if (outcome == CPPROF__PUSH_TOO_LARGE) {

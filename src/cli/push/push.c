@@ -107,7 +107,7 @@ send_message(struct pusher *u, struct cpprof__push_message *m, bool is_one)
     for (;;) {
         cpprof__push_requests(&u->plan, u->http, u->connection, &m, 1,
                               &cancelled, &reply);
-        outcome = cpprof__push_outcome(&u->plan, reply.status);
+        outcome = cpprof__push_outcome(&u->plan, &reply);
         if (outcome != CPPROF__PUSH_AGAIN)
             break;
         pause_ns = cpprof__push_pause_ns(n_failures++, reply.retry_after_s);
