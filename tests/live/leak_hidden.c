@@ -20,8 +20,10 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -201,6 +203,39 @@ by_memory_file(const struct hidden *h)
     munmap(words, PAGE);
 }
 
+/* Memory that is reserved, and holds something in few places: a search looks at
+ * no more than these. */
+#define SPARSE (1L << 40)
+
+static void
+in_sparse(const struct hidden *h, int flags, int fd)
+{
+    char *memory = mmap(NULL, SPARSE, PROT_READ | PROT_WRITE,
+                        flags | MAP_NORESERVE, fd, 0);
+    int i;
+
+    if (memory == MAP_FAILED)
+        bail("mmap");
+    for (i = 0; i < N; i++)
+        *(void **)(memory + SPARSE / N / 8 * 8 * i) = block_of(h);
+}
+
+static void
+by_sparse_file(const struct hidden *h)
+{
+    int fd = memfd_create("sparse", MFD_CLOEXEC);
+
+    if (fd < 0 || ftruncate(fd, SPARSE))
+        bail("memfd_create");
+    in_sparse(h, MAP_SHARED, fd);
+}
+
+static void
+by_sparse_memory(const struct hidden *h)
+{
+    in_sparse(h, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
 static void
 by_epoll(const struct hidden *h)
 {
@@ -359,6 +394,8 @@ static const struct hidden cases[] = {
     {"shared memory that is protected now", 3400, by_protected_shared},
     {"protected memory that children do not get", 3496, by_protected_kept},
     {"a file of memory, privately", 3592, by_memory_file},
+    {"a file of memory that is mostly empty", 3688, by_sparse_file},
+    {"memory that is mostly empty", 3784, by_sparse_memory},
 };
 #define N_CASES (sizeof cases / sizeof *cases)
 
@@ -421,6 +458,35 @@ search(void)
     return true;
 }
 
+/* Of the children that searched. */
+static double
+cpu_seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* Tunable: one that looks at the entries of all pages needs some nine. */
+#define SEARCH_SECONDS 2
+
+static void
+check_cost(unsigned n_searches)
+{
+    struct utsname name;
+    unsigned major = 0, minor = 0;
+
+    if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2 ||
+        major * 100 + minor < 607)
+        check_skip("what is empty costs nothing",
+                   "the kernel has no PAGEMAP_SCAN");
+    else
+        check_at_most(cpu_seconds() / n_searches, SEARCH_SECONDS,
+                      "what is empty costs nothing");
+}
+
 /* Where the heap could not be walked nothing is found, and nothing shown. */
 static void *
 check_all(void *arg)
@@ -431,6 +497,7 @@ check_all(void *arg)
 
     for (i = 0; i < 20 && n < 5 && n_lost(text, LOST_BYTES) < LOST / 2; i++)
         n += search();
+    check_cost(i);
     check_at_least((double)n_lost(text, LOST_BYTES), LOST / 2.0,
                    "what is lost is found");
     for (i = 0; i < N_CASES; i++) {

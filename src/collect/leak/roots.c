@@ -7,6 +7,7 @@
 #include "collect/leak/roots.h"
 
 #include "collect/leak/glibc.h"
+#include "collect/leak/written.h"
 #include "own/sort.h"
 #include <cpprof/object.h>
 
@@ -16,15 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE UINT64_C(4096)
-
-/* Pages whose state is read at once. */
-#define WINDOW 512u
-
-/* proc_pid_pagemap(5) */
-#define PRESENT   (UINT64_C(1) << 63)
-#define SWAPPED   (UINT64_C(1) << 62)
-#define FROM_FILE (UINT64_C(1) << 61)
+#define PAGE CPPROF__PAGE
 
 /* Below the stack pointer, and still in use (x86-64 psABI, 3.2.2). */
 #define RED_ZONE 128u
@@ -190,60 +183,19 @@ by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* ---- pages ------------------------------------------------------------ */
-
-/* The end of the run of pages, from start on, that are alike; *wanted: they
- * hold something that was written. Ends at end, or with the window. */
-static uintptr_t
-next_run(int pagemap, uintptr_t start, uintptr_t end, bool is_file,
-         bool *wanted, uint64_t *window, uintptr_t *window_at)
-{
-    uintptr_t page = start & ~(PAGE - 1), at = page;
-    bool first = true;
-
-    for (;;) {
-        uint64_t state;
-        bool is_wanted;
-
-        if (at < *window_at || at >= *window_at + WINDOW * PAGE) {
-            if (!first)
-                return at;
-            *window_at = at;
-            memset(window, 0, WINDOW * 8);
-            /* What cannot be read is looked at. */
-            if (pread(pagemap, window, WINDOW * 8, (off_t)(at / PAGE * 8)) < 8)
-                memset(window, 0xff, WINDOW * 8);
-        }
-        state = window[(at - *window_at) / PAGE];
-        is_wanted = state & (PRESENT | SWAPPED) &&
-                    !(is_file && state & PRESENT && state & FROM_FILE);
-        if (first)
-            *wanted = is_wanted;
-        else if (is_wanted != *wanted)
-            return at;
-        first = false;
-        at += PAGE;
-        if (at >= end)
-            return end;
-    }
-}
+/* ---- marking ---------------------------------------------------------- */
 
 void
 cpprof__roots_mark(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
                    bool is_file)
 {
-    uint64_t window[WINDOW];
-    uintptr_t window_at = UINTPTR_MAX - WINDOW * PAGE, next;
-    bool wanted;
+    struct cpprof__written pages;
 
-    start = (start + 7) & ~(uintptr_t)7;
-    for (; start < end; start = next) {
-        next = next_run(r->pagemap, start, end, is_file, &wanted, window,
-                        &window_at);
-        if (!wanted)
-            continue;
-        r->shared->root_bytes += next - start;
-        cpprof__marks_from(r->marks, (const void *)start, (next - start) / 8);
+    cpprof__written_begin(&pages, r->pagemap, (start + 7) & ~(uintptr_t)7, end,
+                          is_file);
+    while (cpprof__written_next(&pages, &start, &end)) {
+        r->shared->root_bytes += end - start;
+        cpprof__marks_from(r->marks, (const void *)start, (end - start) / 8);
     }
 }
 
@@ -306,18 +258,15 @@ mark_remote(struct cpprof__roots *r, uintptr_t start, uintptr_t end,
 static bool
 mark_parents(struct cpprof__roots *r, uintptr_t start, uintptr_t end)
 {
-    uint64_t window[WINDOW], buffer[8192];
-    uintptr_t window_at = UINTPTR_MAX - WINDOW * PAGE, next;
-    bool wanted;
+    struct cpprof__written pages;
+    uint64_t buffer[8192];
 
     if (r->parent_pagemap < 0)
         return false;
-    for (; start < end; start = next) {
-        next = next_run(r->parent_pagemap, start, end, false, &wanted, window,
-                        &window_at);
-        if (wanted && !mark_remote(r, start, next, buffer, sizeof buffer))
+    cpprof__written_begin(&pages, r->parent_pagemap, start, end, false);
+    while (cpprof__written_next(&pages, &start, &end))
+        if (!mark_remote(r, start, end, buffer, sizeof buffer))
             return false;
-    }
     return true;
 }
 
@@ -364,42 +313,42 @@ cpprof__roots_mark_missing(struct cpprof__roots *r)
 
 /* ---- heaps of glibc --------------------------------------------------- */
 
+/* The field top of main_arena, between two addresses of a map; or NULL. */
+static const uint64_t *
+find_main_arena(const uint64_t *at, const uint64_t *end, uintptr_t limit,
+                uintptr_t top, const struct cpprof__leak_range *heap)
+{
+    for (; at < end; at++)
+        if (*at == top && cpprof__glibc_is_arena(at, limit - (uintptr_t)at,
+                                                 heap->start, heap->end))
+            return at;
+    return NULL;
+}
+
 /* The lists of free chunks lead to the chunk before each of these. */
 static void
-leave_out_main_arena(struct cpprof__roots *r, uintptr_t top, uintptr_t heap,
-                     uintptr_t end)
+leave_out_main_arena(struct cpprof__roots *r, uintptr_t top,
+                     const struct cpprof__leak_range *heap)
 {
+    struct cpprof__written pages;
+    const uint64_t *found;
+    uintptr_t start, end;
     size_t i;
 
     for (i = 0; i < r->n_maps; i++) {
         const struct cpprof__leak_map *map = &r->maps[i];
-        const uint64_t *at = (const uint64_t *)map->start;
-        const uint64_t *limit = (const uint64_t *)map->end;
 
         if (!map->is_file || !map->is_readable || !map->is_writable)
             continue;
-        for (; at < limit; at++) {
-            bool wanted = true;
-
-            if ((uintptr_t)at % PAGE == 0) {
-                uint64_t state = 0;
-
-                wanted = pread(r->pagemap, &state, 8,
-                               (off_t)((uintptr_t)at / PAGE * 8)) == 8 &&
-                         state & (PRESENT | SWAPPED) &&
-                         !(state & PRESENT && state & FROM_FILE);
-            }
-            if (!wanted) {
-                at += PAGE / 8 - 1;
+        cpprof__written_begin(&pages, r->pagemap, map->start, map->end, true);
+        while (cpprof__written_next(&pages, &start, &end)) {
+            found = find_main_arena((const uint64_t *)start,
+                                    (const uint64_t *)end, map->end, top, heap);
+            if (!found)
                 continue;
-            }
-            if (*at == top &&
-                cpprof__glibc_is_arena(at, (size_t)((char *)limit - (char *)at),
-                                       heap, end)) {
-                cpprof__roots_add_hole(r, (uintptr_t)at - CPPROF__ARENA_BEFORE,
-                                       (uintptr_t)at + CPPROF__ARENA_BYTES);
-                return;
-            }
+            cpprof__roots_add_hole(r, (uintptr_t)found - CPPROF__ARENA_BEFORE,
+                                   (uintptr_t)found + CPPROF__ARENA_BYTES);
+            return;
         }
     }
 }
@@ -424,7 +373,7 @@ walk_main_heap(struct cpprof__roots *r)
     }
     if (!start || !cpprof__glibc_find(start, start + PAGE, end, &first, &top))
         return;
-    leave_out_main_arena(r, top, start, end);
+    leave_out_main_arena(r, top, &(struct cpprof__leak_range){start, end});
     cpprof__glibc_add(r->marks, first, end);
     cpprof__roots_add_hole(r, first, end);
 }
@@ -437,7 +386,9 @@ walk_arenas(struct cpprof__roots *r, const struct cpprof__leak_map *map)
 
     for (; at < map->end; at += CPPROF__ARENA_ALIGNMENT) {
         uintptr_t from, first, top;
-        uintptr_t end = cpprof__glibc_arena(at, map->end, &from);
+        uintptr_t end = cpprof__written_is(r->pagemap, at)
+                            ? cpprof__glibc_arena(at, map->end, &from)
+                            : 0;
 
         if (!end || !cpprof__glibc_find(from, from + 0x200, end, &first, &top))
             continue;
@@ -586,10 +537,8 @@ find_stacks(struct cpprof__roots *r, const struct cpprof__leak_map *map)
         map->end - map->start > 64 * PAGE ? map->end - 64 * PAGE : map->start;
     uintptr_t tp;
     struct cpprof__leak_range stack;
-    uint64_t state;
 
-    if (pread(r->pagemap, &state, 8, (off_t)((map->end - 1) / PAGE * 8)) != 8 ||
-        !(state & (PRESENT | SWAPPED)))
+    if (!cpprof__written_is(r->pagemap, map->end - 1))
         return;
     for (tp = (map->end - 0x40) & ~(uintptr_t)63; tp >= from; tp -= 64) {
         const uint64_t *words = (const uint64_t *)tp;
