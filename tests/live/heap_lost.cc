@@ -259,6 +259,18 @@ kept_huge()
     resized = seen(std::realloc(seen(std::malloc(50)), 9000));
 }
 
+// Sizes of allocators' classes are among them, so that the next block begins
+// where one ends.
+char *ends[60][20];
+
+NOINLINE void
+kept_ends()
+{
+    for (std::size_t i = 0; i < 60; i++)
+        for (char *&end : ends[i])
+            end = seen(static_cast<char *>(std::malloc(8 * i + 8))) + 8 * i + 8;
+}
+
 node **
 map_page(int n)
 {
@@ -371,9 +383,9 @@ begin_coroutine()
 }
 
 const char *const keeps[] = {
-    "kept_list",   "kept_containers", "kept_interior",
-    "kept_huge",   "kept_mapped",     "kept_epoll",
-    "kept_thread", "kept_register",   "kept_coroutine"};
+    "kept_list",     "kept_containers", "kept_interior", "kept_ends",
+    "kept_huge",     "kept_mapped",     "kept_epoll",    "kept_thread",
+    "kept_register", "kept_coroutine"};
 
 void
 on_alarm(int)
@@ -388,6 +400,7 @@ keep_all()
     kept_list();
     kept_containers();
     kept_interior();
+    kept_ends();
     kept_huge();
     kept_mapped();
     kept_epoll();
@@ -420,6 +433,9 @@ free_all()
     free_chain(list);
     std::free(inside - 700);
     std::free(end_of - 96);
+    for (std::size_t i = 0; i < 60; i++)
+        for (char *end : ends[i])
+            std::free(end - 8 * i - 8);
     std::free(reinterpret_cast<void *>(untagged));
     std::free(huge);
     std::free(huge_holder[400000]);

@@ -87,6 +87,37 @@ pointers_into_a_block_and_tagged_ones_count(void **state)
     assert_false(is_marked(2));
 }
 
+/* 0 and 1 touch each other; between 2 and 3 are 8 bytes. */
+static void
+the_end_of_a_block_leads_to_it_and_to_what_begins_there(void **state)
+{
+    struct cpprof__area *area;
+    unsigned i;
+
+    (void)state;
+    memset(memory, 0, sizeof memory);
+    cpprof__marks_make(&marks, 4);
+    area = cpprof__marks_add_area(&marks, block(0), block(8), 3);
+    for (i = 0; i < 8; i++)
+        cpprof__marks_add_block(&marks, area, block(i));
+    cpprof__marks_add_end(&marks, area, block(1));
+    cpprof__marks_add_end(&marks, area, block(3) - 8);
+    cpprof__marks_add_end(&marks, area, block(5) - 3);
+    cpprof__marks_add_end(&marks, area, block(8));
+    cpprof__marks_ready(&marks);
+    memory[0] = block(5);
+    mark(block(1));
+    assert_true(is_marked(0));
+    assert_true(is_marked(1));
+    assert_true(is_marked(5));
+    assert_false(is_marked(4));
+    mark(block(3));
+    assert_false(is_marked(2));
+    assert_true(is_marked(3));
+    mark(block(3) - 8);
+    assert_true(is_marked(2));
+}
+
 static void
 what_is_no_block_is_not_looked_into(void **state)
 {
@@ -227,6 +258,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_root_marks_all_that_it_leads_to),
         cmocka_unit_test(pointers_into_a_block_and_tagged_ones_count),
+        cmocka_unit_test(
+            the_end_of_a_block_leads_to_it_and_to_what_begins_there),
         cmocka_unit_test(what_is_no_block_is_not_looked_into),
         cmocka_unit_test(of_each_cycle_one_block_is_direct),
         cmocka_unit_test(a_block_is_found_behind_many_empty_words),

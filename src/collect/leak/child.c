@@ -166,16 +166,18 @@ add_areas_of_table(struct cpprof__roots *r)
 
 /* What lies between two blocks may be one that is not in the table. It begins a
  * little behind the end of the first, because a pointer to that end is one to
- * the block. */
+ * the block, whatever is there. */
 static void
-add_gap_behind(const struct cpprof__marks *m,
-               const struct cpprof__heap_block *block)
+add_end(struct cpprof__marks *m, const struct cpprof__heap_block *block)
 {
     struct cpprof__area *area = cpprof__marks_area(m, block->address);
     uintptr_t end = ((end_of(block) + 7) & ~(uintptr_t)7), gap = end + 8;
     size_t next;
 
-    if (!area || gap >= area->end)
+    if (!area)
+        return;
+    cpprof__marks_add_end(m, area, end_of(block));
+    if (gap >= area->end)
         return;
     next = cpprof__area_next(area, (end - area->start) >> area->shift);
     if (next > (gap - area->start) >> area->shift)
@@ -196,7 +198,7 @@ add_table(struct cpprof__roots *r)
             cpprof__marks_add_block(r->marks, area, block->address);
     for (i = 1; i < n; i++)
         if ((block = live_block(i)))
-            add_gap_behind(r->marks, block);
+            add_end(r->marks, block);
 }
 
 /* What lies between blocks is a root. A block that is marked by now is one,

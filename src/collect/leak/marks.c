@@ -103,6 +103,22 @@ cpprof__marks_add_block(struct cpprof__marks *m, struct cpprof__area *area,
 }
 
 void
+cpprof__marks_add_end(struct cpprof__marks *m, struct cpprof__area *area,
+                      uintptr_t address)
+{
+    size_t words = cpprof__area_granules(area) / 64 + 1;
+
+    if (address % (UINT64_C(1) << area->shift) || address >= area->end)
+        return; /* pointers to it are pointers into the block's last granule */
+    if (!area->ends)
+        area->ends = cpprof__leak_memory(words * sizeof *area->ends);
+    if (area->ends)
+        set_bit(area->ends, (address - area->start) >> area->shift);
+    else
+        m->failed = true;
+}
+
+void
 cpprof__marks_add_gap(struct cpprof__area *area, uintptr_t address)
 {
     add_first(area, address);
@@ -242,10 +258,21 @@ push(struct cpprof__marks *m, const struct cpprof__area *area, size_t granule)
 }
 
 static void
+mark(struct cpprof__marks *m, const struct cpprof__area *area, size_t granule)
+{
+    if (granule == SIZE_MAX || cpprof__bit(area->marked, granule))
+        return;
+    set_bit(area->marked, granule);
+    push(m, area, granule);
+}
+
+/* Which of two blocks a word is about that is the end of one and the beginning
+ * of the other, nobody can know. */
+static void
 hit(struct cpprof__marks *m, uintptr_t p)
 {
     const struct cpprof__area *area = m->last;
-    size_t granule;
+    size_t granule, first;
 
     if (p - area->start >= area->end - area->start) {
         area = cpprof__marks_area(m, p);
@@ -253,16 +280,18 @@ hit(struct cpprof__marks *m, uintptr_t p)
             return;
         m->last = area;
     }
-    granule = find_first(area, (p - area->start) >> area->shift);
-    if (granule == SIZE_MAX || cpprof__bit(area->marked, granule))
-        return;
+    granule = (p - area->start) >> area->shift;
+    first = find_first(area, granule);
     if (m->sets_pointed) {
-        if (area->start + (granule << area->shift) != m->self)
-            set_bit(area->pointed, granule);
+        if (first != SIZE_MAX && !cpprof__bit(area->marked, first) &&
+            area->start + (first << area->shift) != m->self)
+            set_bit(area->pointed, first);
         return;
     }
-    set_bit(area->marked, granule);
-    push(m, area, granule);
+    mark(m, area, first);
+    if (area->ends && cpprof__bit(area->ends, granule) && granule &&
+        p == area->start + (granule << area->shift))
+        mark(m, area, find_first(area, granule - 1));
 }
 
 static inline void

@@ -7,8 +7,8 @@
  * An area has a bit for each granule that a block begins at. A word of memory
  * is taken for a pointer if its lower bits (arch/regs.h) are an address within
  * an area; it leads to the block that begins there or before. So pointers into
- * a block count, tagged ones too, and one past the end of a block counts where
- * the block's memory is a little larger than what was asked for.
+ * a block count, tagged ones too, and so does one past the end of a block:
+ * where another block begins right there, it leads to both.
  */
 #ifndef COLLECT_LEAK_MARKS_H
 #define COLLECT_LEAK_MARKS_H
@@ -24,6 +24,7 @@ struct cpprof__area {
     uint64_t *sums;  /* a bit for each word of .first: it is not 0 */
     uint64_t *marked;
     uint64_t *pointed;
+    uint64_t *ends; /* where a block begins, another one ends; or NULL */
 };
 
 struct cpprof__marks {
@@ -65,6 +66,10 @@ cpprof__marks_add_block(struct cpprof__marks *m, struct cpprof__area *area,
                         uintptr_t address);
 void
 cpprof__marks_add_gap(struct cpprof__area *area, uintptr_t address);
+/* A block ends at an address of the area, and another one may begin there. */
+void
+cpprof__marks_add_end(struct cpprof__marks *m, struct cpprof__area *area,
+                      uintptr_t address);
 /* All areas and blocks are there. */
 void
 cpprof__marks_ready(struct cpprof__marks *m);
