@@ -40,10 +40,12 @@ def begin(folder, words, preloads, says):
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("CPPROF", "LD_PRELOAD"))}
     env.update(says, LD_PRELOAD=" ".join(preloads))
-    with open(folder + "/said", "wb") as said:
-        return subprocess.Popen(words, env=env, cwd=folder, stderr=said,
-                                stdin=subprocess.PIPE,
-                                stdout=subprocess.DEVNULL)
+    with open(folder + "/said", "wb") as file:
+        process = subprocess.Popen(words, env=env, cwd=folder, stderr=file,
+                                   stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL)
+    process.begun = time.monotonic()
+    return process
 
 
 def said(folder):
@@ -114,15 +116,21 @@ def end_of(process):
         return process.wait()
 
 
-def cycle(text):
-    """What the sentence says that is wrong."""
+def cycle(text, process):
+    """What the sentences say that is wrong."""
     found = re.search(r"^deadlock 1, of 2 threads:\n(.*)", text, re.M)
     if not found:
         return ["no deadlock is told"]
     threads = re.findall(r"thread (\d+)", found[1])
-    bad = [] if len(threads) == 3 and threads[0] == threads[2] != threads[1] \
+    age = time.monotonic() - process.begun
+    bad = ["nothing waits since %s s: it began %.1f s ago" % (wait, age)
+           for wait in re.findall(r"since ([\d.]+) s", text)
+           if float(wait) > age]
+    bad += [] if len(threads) == 3 and threads[0] == threads[2] != threads[1] \
         else ["the threads are %s" % threads]
-    return bad + ([] if len(re.findall("waits since", found[1])) == 2 else
+    # The kernel may have forgotten since when, of a thread that it moved.
+    return bad + ([] if len(re.findall("waits (?:since [\\d.]+ s )?for",
+                                       found[1])) == 2 else
                   ["two wait: " + found[1]])
 
 
@@ -140,7 +148,7 @@ def play(name, program):
                                  {"CPPROF": "deadlock=abort"})
         until(process, go_on, lambda: "can never go on" in said(folder))
         status = end_of(process)
-        tap.none("%s: a seeded deadlock is told" % name, cycle(said(folder)))
+        tap.none("%s: a seeded deadlock is told" % name, cycle(said(folder), process))
         tap.same("%s: abort ends it" % name, status, -signal.SIGABRT)
         print("# " + said(folder)[:1000].replace("\n", "\n# "))
     with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +164,7 @@ def play(name, program):
         if allowed:
             until(process, go_on, is_told)
             tap.none("%s: it is told of a process that is attached to" % name,
-                     cycle(told[0]))
+                     cycle(told[0], process))
         else:
             tap.skip("%s, attached to" % name, why)
         process.kill()

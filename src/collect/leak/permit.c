@@ -179,22 +179,6 @@ check_memory(struct cpprof_error *error)
 
 /* ---- the kernel --------------------------------------------------------- */
 
-/* A filter that the program has set up may end it for a call of ours. One that
- * all processes of a container have came before. */
-static bool
-has_own_filter(void)
-{
-    static const char mode[] = "Seccomp", filters[] = "Seccomp_filters";
-    uint64_t ours = 0, firsts = 0;
-
-    if (!read_field("/proc/thread-self/status", mode, &ours) || !ours)
-        return false;
-    if (!read_field("/proc/thread-self/status", filters, &ours) ||
-        !read_field("/proc/1/status", filters, &firsts))
-        return true;
-    return ours != firsts;
-}
-
 static bool
 is_old_kernel(void)
 {
@@ -213,7 +197,7 @@ cpprof__leak_permit(struct cpprof_error *error)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "heapleak: the kernel is older than %d.%d",
                             KERNEL_MAJOR, KERNEL_MINOR);
-    if (has_own_filter())
+    if (cpprof__proc_has_own_filter())
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "heapleak: the program filters system calls "
                             "(seccomp)");

@@ -211,6 +211,31 @@ cpprof__proc_signals_queued(void)
     return limit > 0 ? queued / limit : 0;
 }
 
+/* A number of one line; false: it cannot be read. */
+static bool
+status_number(const char *path, const char *key, uint64_t *n)
+{
+    struct cpprof__buffer status = {0};
+    const char *at = status_field(&status, path, key);
+
+    *n = at ? strtoull(at, NULL, 10) : 0;
+    cpprof__buffer_free(&status);
+    return at != NULL;
+}
+
+bool
+cpprof__proc_has_own_filter(void)
+{
+    static const char own[] = "/proc/thread-self/status";
+    static const char filters[] = "Seccomp_filters";
+    uint64_t ours, firsts;
+
+    if (!status_number(own, "Seccomp", &ours) || !ours)
+        return false;
+    return !status_number(own, filters, &ours) ||
+           !status_number("/proc/1/status", filters, &firsts) || ours != firsts;
+}
+
 bool
 cpprof__proc_blocks(int32_t tid, int signo)
 {
@@ -228,10 +253,8 @@ cpprof__proc_blocks(int32_t tid, int signo)
 
 /* ---- the main thread -------------------------------------------------- */
 
-/* The field of that number, or NULL. The second is in parentheses, and may have
- * any of the characters. Source: proc_pid_stat(5). */
-static const char *
-stat_field(const char *stat, unsigned number)
+const char *
+cpprof__proc_stat_field(const char *stat, unsigned number)
 {
     const char *at = strrchr(stat, ')');
     unsigned i;
@@ -260,8 +283,8 @@ cpprof__proc_main_has_ended(int *status)
 
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
     if (!cpprof__file_read(&stat, path, SIZE_MAX)) {
-        state = stat_field((const char *)stat.data, 3);
-        code = stat_field((const char *)stat.data, 52);
+        state = cpprof__proc_stat_field((const char *)stat.data, 3);
+        code = cpprof__proc_stat_field((const char *)stat.data, 52);
     }
     has = state && (*state == 'Z' || *state == 'X');
     *status = has && code ? atoi(code) : 0;

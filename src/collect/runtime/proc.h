@@ -30,6 +30,12 @@ cpprof__proc_exe(char *path, size_t n);
 void
 cpprof__proc_name(char *name, size_t n);
 
+/* The field of that number in the text of a file `stat`, or NULL. The second is
+ * in parentheses, and may have any of the characters. Source: proc_pid_stat(5).
+ */
+const char *
+cpprof__proc_stat_field(const char *stat, unsigned number);
+
 /* The main thread stays in the list of threads, as a zombie, until the process
  * ends. status: as wait() would tell it. */
 bool
@@ -43,6 +49,11 @@ cpprof__proc_n_threads(void);
  * cannot be told. */
 double
 cpprof__proc_signals_queued(void);
+
+/* Has the program set up a seccomp filter, which may end it for a call of ours?
+ * One that all processes of a container have came before. */
+bool
+cpprof__proc_has_own_filter(void);
 
 /* Does thread tid block signal signo? */
 bool

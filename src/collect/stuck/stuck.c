@@ -14,6 +14,7 @@
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/store/tables.h"
+#include "collect/stuck/wait_clock.h"
 #include "own/memory.h"
 
 #include <errno.h>
@@ -68,7 +69,7 @@ struct look {
     size_t n_refused; /* and not */
     int32_t own;      /* tid */
     int folder;
-    uint64_t now_ran; /* in the scheduler's clock */
+    struct cpprof__wait_clock *clock;
 };
 
 static int
@@ -95,17 +96,13 @@ clock_of(int32_t tid)
     return cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(tid));
 }
 
-/* When its wait began; a thread that sleeps has not run since. The scheduler's
- * clocks of two processors differ by what was stolen from them: a wait that
- * seems to begin later than now has just begun. */
+/* When its wait began; a thread that sleeps has not run since. */
 static uint64_t
 wait_began(const struct look *l, int32_t tid)
 {
-    const uint64_t ran = cpprof__task_last_ran_ns(l->folder, tid);
-    const uint64_t ago = l->now_ran > ran ? l->now_ran - ran : 0;
+    const uint64_t began = cpprof__wait_began(l->clock, l->folder, tid);
 
-    return ran && l->now_ran && l->stuck->now_ns > ago ? l->stuck->now_ns - ago
-                                                       : 0;
+    return began < l->stuck->now_ns ? began : l->stuck->now_ns;
 }
 
 static bool
@@ -313,7 +310,6 @@ look(struct look *l, struct cpprof_error *error)
     l->folder = cpprof__tasks_folder();
     stuck->now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     l->own = (int32_t)syscall(SYS_gettid);
-    l->now_ran = cpprof__task_last_ran_ns(l->folder, l->own);
     look_at_all(l);
     for (i = 0; i < stuck->n; i++)
         see_holder(l, &stuck->threads[i]);
@@ -332,7 +328,9 @@ static enum cpprof_status
 look_again(enum cpprof__stuck_wanted wanted, const struct cpprof__stuck *before,
            struct cpprof__stuck *stuck, struct cpprof_error *error)
 {
+    struct cpprof__wait_clock clock = {{0}};
     struct look l = {.stuck = stuck,
+                     .clock = &clock,
                      .before = before,
                      .wants_old = wanted == CPPROF__STUCK_ALL};
     enum cpprof_status status = look(&l, error);

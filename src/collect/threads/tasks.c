@@ -167,6 +167,8 @@ cpprof__task_look(int folder, int32_t tid, struct cpprof__task *task)
     n = n < sizeof task->comm ? n : sizeof task->comm - 1;
     memcpy(task->comm, open + 1, n);
     task->state = end[2];
+    end = cpprof__proc_stat_field(text, 39);
+    task->processor = end ? (uint32_t)strtoul(end, NULL, 10) : UINT32_MAX;
     return true;
 }
 

@@ -15,7 +15,8 @@
 /* What the kernel says of a thread. */
 struct cpprof__task {
     char comm[17];
-    char state; /* R, S, D, T, t, Z, X, ...; 0: not known */
+    char state;         /* R, S, D, T, t, Z, X, ...; 0: not known */
+    uint32_t processor; /* that it last ran on; UINT32_MAX: not known */
 };
 
 /*
@@ -67,7 +68,7 @@ cpprof__task_call(int folder, int32_t tid, struct cpprof__task_call *call);
 void
 cpprof__task_wchan(int folder, int32_t tid, char *name, size_t n);
 
-/* When it last ran, in the clock of the scheduler, in ns; 0: not known. */
+/* When it last ran, in the clock of that processor, in ns; 0: not known. */
 uint64_t
 cpprof__task_last_ran_ns(int folder, int32_t tid);
 
