@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Programs of others whose threads take locks in the wrong order, because a
-library in front of them sees to it: stuck_seeded.py CPPROF LIBCPPROF SEED. The
+library in front of them sees to it: stuck_seeded.py CPPROF LIBCPPROF SEED MEET. The
 deadlock is told while they run, and of a process that knows nothing of cpprof
 by attaching to it. Of the same programs without that library nothing is told.
 """
@@ -15,13 +15,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 from tap import Tap  # pylint: disable=wrong-import-position
 
-cpprof, library, seed = (os.path.realpath(path) for path in sys.argv[1:4])
+cpprof, library, seed, meet = (os.path.realpath(path)
+                               for path in sys.argv[1:5])
 tap = Tap()
 PATIENCE = 60  # seconds, on a busy machine
 
@@ -135,6 +137,7 @@ def cycle(text, process):
 
 
 def play(name, program):
+    """One that ends by itself, or when it is told to."""
     with tempfile.TemporaryDirectory() as folder:
         process, go_on = program(folder, [library],
                                  {"CPPROF": "deadlock=abort"}, 5)
@@ -143,32 +146,148 @@ def play(name, program):
         tap.ok("%s ends as ever" % name, status == 0, status, said(folder))
         tap.ok("%s: of no deadlock is told" % name,
                "can never go on" not in said(folder), said(folder))
+    play_seeded(name, program, seed)
+
+
+def asked(process):
+    """What is told of a process that knows nothing of cpprof."""
+    return subprocess.run([cpprof, "threads", "-stuck", "-p",
+                           str(process.pid)], capture_output=True, text=True,
+                          check=False).stdout
+
+
+def play_seeded(name, program, wrong):
     with tempfile.TemporaryDirectory() as folder:
-        process, go_on = program(folder, [seed, library],
+        process, go_on = program(folder, [wrong, library],
                                  {"CPPROF": "deadlock=abort"})
         until(process, go_on, lambda: "can never go on" in said(folder))
         status = end_of(process)
-        tap.none("%s: a seeded deadlock is told" % name, cycle(said(folder), process))
+        tap.none("%s: a seeded deadlock is told" % name,
+                 cycle(said(folder), process))
         tap.same("%s: abort ends it" % name, status, -signal.SIGABRT)
         print("# " + said(folder)[:1000].replace("\n", "\n# "))
+    if not allowed:
+        tap.skip("%s, attached to" % name, why)
+        return
     with tempfile.TemporaryDirectory() as folder:
-        process, go_on = program(folder, [seed], {})
+        process, go_on = program(folder, [wrong], {})
         told = [""]
 
-        def is_told():
-            told[0] = subprocess.run(
-                [cpprof, "threads", "-stuck", "-p", str(process.pid)],
-                capture_output=True, text=True, check=False).stdout
+        def is_told():  # a busy machine may refuse a second question
+            if "deadlock 1" not in told[0]:
+                told[0] = asked(process)
             return "deadlock 1" in told[0]
 
-        if allowed:
-            until(process, go_on, is_told)
-            tap.none("%s: it is told of a process that is attached to" % name,
-                     cycle(told[0], process))
-        else:
-            tap.skip("%s, attached to" % name, why)
+        until(process, go_on, is_told)
+        tap.none("%s: it is told of a process that is attached to" % name,
+                 cycle(told[0], process))
         process.kill()
         process.wait()
+
+
+# Threads that run, and threads that wait in each way that is usual there.
+PYTHON = """
+import queue, threading, time
+texts, lock, never = queue.Queue(9), threading.RLock(), threading.Event()
+condition, barrier = threading.Condition(), threading.Barrier(9)
+def put():
+    while True: texts.put(sum(range(300)))
+def take():
+    while True: texts.get()
+def turn():
+    while True:
+        with lock: time.sleep(1e-4)
+def wait():
+    with condition: condition.wait()
+def burn():
+    while True: sum(range(9999))
+for work in burn, burn, put, put, take, take, turn, turn, wait, never.wait, barrier.wait:
+    threading.Thread(target=work).start()
+"""
+
+NODE = """
+const {Worker, isMainThread} = require("worker_threads");
+const crypto = require("crypto"), fs = require("fs");
+if (isMainThread) for (let i = 0; i < 3; i++) new Worker(__filename);
+setInterval(() => { crypto.randomBytes(1000, () => {});
+  crypto.pbkdf2("a", "b", 100, 20, "sha1", () => {});
+  fs.readFile(__filename, () => {}); }, 2);
+"""
+
+JAVA = """
+import java.util.concurrent.*; import java.util.concurrent.locks.*;
+class P { static int n; static final Object monitor = new Object();
+  static final Lock lock = new ReentrantLock();
+  static void turn() { for (;;) { synchronized (monitor) { n++; }
+    lock.lock(); try { n++; } finally { lock.unlock(); }
+    if (new byte[10000][9].length > 0) return; } }
+  static void rest() { synchronized (monitor) {
+    try { monitor.wait(); } catch (InterruptedException e) { } } }
+  public static void main(String[] a) throws Exception {
+    ExecutorService pool = Executors.newFixedThreadPool(8);
+    for (int i = 0; i < 8; i++) pool.submit(() -> { for (;;) turn(); });
+    for (int i = 0; i < 3; i++) new Thread(P::rest).start();
+    rest(); } }
+"""
+
+
+def script(name, words, text, part):
+    """A program that goes on until it is killed."""
+    def program(folder, preloads, says):
+        with open(folder + "/" + name, "w", encoding="ascii") as file:
+            file.write(text)
+        process = begin(folder, words + [name], preloads,
+                        dict(says, SEEDED=part))
+        return process, lambda: process.poll() is None
+    return program
+
+
+def memcached(folder, preloads, says):
+    """Threads that serve, and some that look after its memory."""
+    path = folder + "/socket"
+    process = begin(folder, ["memcached", "-s", path, "-t", "4"] + (
+        ["-u", "root"] if os.getuid() == 0 else []), preloads,
+                    dict(says, SEEDED="memcached"))
+
+    def load():
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(PATIENCE)
+                client.connect(path)
+                while client.sendall(b"set a 0 0 9\r\n123456789\r\nget a\r\n"
+                                     ) is None and client.recv(999):
+                    pass
+        except OSError:  # it has ended, or is stuck
+            pass
+
+    end = time.monotonic() + PATIENCE
+    while not os.path.exists(path) and time.monotonic() < end:
+        time.sleep(0.02)
+    for _ in range(6):
+        threading.Thread(target=load, daemon=True).start()
+    return process, lambda: process.poll() is None
+
+
+def play_living(name, program):
+    """One that goes on until it is killed."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = program(folder, [library], {"CPPROF": "deadlock=report"})[0]
+        time.sleep(4)
+        tap.ok("%s: it goes on, and of no deadlock is told" % name,
+               process.poll() is None and
+               "can never go on" not in said(folder), said(folder))
+        process.kill()
+        process.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        process = program(folder, [], {})[0]
+        time.sleep(2)
+        for _ in range(5 if allowed else 0):
+            tap.has("%s: nothing is told of it when it is attached to" % name,
+                    asked(process), "threadleak profile: total 0\n")
+        process.kill()
+        process.wait()
+    if name != "node":  # whose threads seldom have two mutexes at a time
+        play_seeded(name, program, meet)
 
 
 def may_attach():
@@ -186,6 +305,17 @@ for NAME, PROGRAM, NEEDS in (("sqlite3", sqlite, "sqlite3"),
                              ("redis", redis, "redis-check-rdb")):
     if shutil.which(NEEDS):
         play(NAME, PROGRAM)
+    else:
+        tap.skip(NAME, "not installed")
+for NAME, PROGRAM, NEEDS in (
+        ("python3", script("p.py", ["/usr/bin/python3"], PYTHON, "python3"),
+         "/usr/bin/python3"),
+        ("node", script("p.js", ["node"], NODE, "node"), "node"),
+        ("java", script("P.java", ["java", "-Xmx200m"], JAVA, "libjvm.so"),
+         "java"),
+        ("memcached", memcached, "memcached")):
+    if shutil.which(NEEDS):
+        play_living(NAME, PROGRAM)
     else:
         tap.skip(NAME, "not installed")
 sys.exit(tap.end())
