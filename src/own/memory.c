@@ -23,6 +23,7 @@
  */
 #include "own/memory.h"
 
+#include "arch/apart.h"
 #include "arch/atomic.h"
 #include "arch/place.h"
 
@@ -75,6 +76,7 @@ static uint64_t uncut;
 static char *slabs[MAX_SLABS] CPPROF__LARGE;
 
 static size_t n_mapped;
+static uintptr_t next_place;
 
 /* ---- mappings --------------------------------------------------------- */
 
@@ -83,8 +85,9 @@ static size_t n_mapped;
 static void *
 map(size_t n)
 {
-    long at = syscall(SYS_mmap, NULL, n, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long at =
+        syscall(SYS_mmap, cpprof__apart(&next_place, CPPROF__APART_BLOCKS, n),
+                n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (at == -1)
         return NULL;

@@ -113,6 +113,30 @@ cleared_block_is_zero_where_another_was(void **state)
     }
 }
 
+/* The kernel would take the hole, which is the highest that is large enough. */
+__attribute__((unused)) static void
+blocks_leave_holes_of_the_program_empty(void **state)
+{
+    const size_t n = (size_t)1 << 20, n_page = 4096;
+    void *blocks[20];
+    char *hole;
+    size_t i;
+
+    (void)state;
+    hole = mmap(NULL, n + 2 * n_page, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(hole != MAP_FAILED);
+    munmap(hole + n_page, n);
+    for (i = 0; i < 20; i++) {
+        blocks[i] = cpprof__malloc(n / 2);
+        assert_non_null(blocks[i]);
+        assert_true((uintptr_t)blocks[i] - (uintptr_t)hole >= n + n_page);
+    }
+    for (i = 0; i < 20; i++)
+        cpprof__free(blocks[i]);
+    munmap(hole, n + 2 * n_page);
+}
+
 static void
 freed_memory_is_used_again(void **state)
 {
@@ -532,6 +556,9 @@ main(void)
         cmocka_unit_test(blocks_of_all_sizes_are_apart_and_aligned),
         cmocka_unit_test(block_that_grows_and_shrinks_keeps_its_bytes),
         cmocka_unit_test(cleared_block_is_zero_where_another_was),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(blocks_leave_holes_of_the_program_empty),
+#endif
         cmocka_unit_test(freed_memory_is_used_again),
         cmocka_unit_test(text_is_copied_as_long_as_it_is),
         cmocka_unit_test(more_than_there_can_be_is_refused),

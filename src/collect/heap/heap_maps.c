@@ -12,6 +12,7 @@
  * held, so that nobody can get such an address before it was forgotten.
  */
 #include "collect/heap/heap_maps.h"
+#include "collect/signal/tables/reserve.h"
 
 #include "arch/place.h"
 #include "base/status.h"
@@ -205,8 +206,9 @@ start(struct cpprof_heap **heap, struct cpprof_error *error)
     void (*changed)(void);
 
     if (!pieces) {
-        void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *p =
+            mmap((void *)cpprof__table_place(n), n, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
         if (p == MAP_FAILED)
             return cpprof__fail(error, CPPROF_NOMEM, errno, "out of memory");

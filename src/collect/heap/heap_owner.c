@@ -5,6 +5,7 @@
  * That one is in the program's symbol table, if it was not stripped.
  */
 #include "collect/heap/heap_owner.h"
+#include "collect/signal/tables/reserve.h"
 
 #include "arch/place.h"
 #include "collect/runtime/next.h"
@@ -105,7 +106,8 @@ program_has_its_own(uintptr_t base)
         return false;
     if (!fstat(fd, &st) && st.st_size > 0) {
         file.n = (size_t)st.st_size;
-        file.bytes = mmap(NULL, file.n, PROT_READ, MAP_PRIVATE, fd, 0);
+        file.bytes = mmap((void *)cpprof__table_place(file.n), file.n,
+                          PROT_READ, MAP_PRIVATE, fd, 0);
     }
     close(fd);
     if (!file.n || file.bytes == MAP_FAILED)

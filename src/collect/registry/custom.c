@@ -12,6 +12,7 @@
  * change has the table as it was before or after it, and only counts again.
  */
 #include "collect/registry/custom.h"
+#include "collect/signal/tables/reserve.h"
 
 #include "base/hash.h"
 #include "base/status.h"
@@ -218,7 +219,8 @@ resize(struct shard *shard, uint32_t capacity)
 
     if (!capacity || capacity > UINT32_MAX / 2)
         return false;
-    table = mmap(NULL, bytes_of(capacity), PROT_READ | PROT_WRITE,
+    table = mmap((void *)cpprof__table_place(bytes_of(capacity)),
+                 bytes_of(capacity), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (table == MAP_FAILED)
         return false;

@@ -12,7 +12,6 @@
 #include <link.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 struct list {
@@ -159,9 +158,8 @@ make_room(struct cpprof__module_buffer *b, size_t n)
         return true;
     while (capacity < n)
         capacity *= 2;
-    memory = mmap(NULL, capacity * sizeof *b->entries, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    memory = cpprof__calloc(capacity, sizeof *b->entries);
+    if (!memory)
         return false;
     store_release(&b->n, 0);
     store_release(&b->entries, memory);

@@ -38,7 +38,6 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -252,19 +251,15 @@ leave_keeper(unsigned flags)
 /*
  * At exit() LeakSanitizer reports blocks of malloc() that no pointer leads to.
  * It does not know our threads and does not read their stacks. So the memory of
- * a detached thread is ours, or is mapped, and run() tells LeakSanitizer to
- * ignore what our threads allocate.
+ * a detached thread is ours, and run() tells LeakSanitizer to ignore what our
+ * threads allocate.
  */
 CPPROF__FIRST_STEP static struct cpprof__own_thread *
 new_detached(void)
 {
-    void *memory;
-
     if (!swap_acq_rel(&has_detached, true))
         return &detached;
-    memory = mmap(NULL, sizeof detached, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    return cpprof__calloc(1, sizeof detached);
 }
 
 static void
@@ -273,7 +268,7 @@ free_detached(struct cpprof__own_thread *t)
     if (t == &detached)
         store_release(&has_detached, false);
     else
-        munmap(t, sizeof *t);
+        cpprof__free(t);
 }
 
 /* Keepers stand first. */

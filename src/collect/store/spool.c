@@ -60,7 +60,7 @@ cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth)
 void *
 cpprof__map_file(int fd, size_t n_file, size_t n, int protection)
 {
-    char *p = mmap(NULL, n, protection,
+    char *p = mmap((void *)cpprof__table_place(n), n, protection,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (p == MAP_FAILED)
@@ -84,7 +84,8 @@ cpprof__spool_control(const char *directory)
     fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return NULL;
-    p = mmap(NULL, CPPROF__SPOOL_CONTROL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    p = mmap((void *)cpprof__table_place(CPPROF__SPOOL_CONTROL_BYTES),
+             CPPROF__SPOOL_CONTROL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     return p == MAP_FAILED ? NULL : p;
 }

@@ -21,7 +21,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -62,15 +61,13 @@ static struct cpprof__thread_creation *
 new_slot(void)
 {
     void *chunk;
-    CPPROF__EXEMPT;
 
     if (n_slots == PER_CHUNK * CHUNKS_MAX)
         return NULL;
     if (n_slots % PER_CHUNK == 0) {
         chunk =
-            mmap(NULL, PER_CHUNK * sizeof(struct cpprof__thread_creation),
-                 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (chunk == MAP_FAILED)
+            cpprof__calloc(PER_CHUNK, sizeof(struct cpprof__thread_creation));
+        if (!chunk)
             return NULL;
         chunks[n_slots / PER_CHUNK] = chunk;
     }

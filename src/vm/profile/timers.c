@@ -163,8 +163,10 @@ set(struct cpprof__vm_timer *timer)
 
     if (timer->vm && !timer->words) {
         void *block = (void *)syscall(
-            SYS_mmap, NULL, CPPROF__RING_MAX_PCS * sizeof *timer->words,
-            PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            SYS_mmap,
+            cpprof__table_place(CPPROF__RING_MAX_PCS * sizeof *timer->words),
+            CPPROF__RING_MAX_PCS * sizeof *timer->words, PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (block == MAP_FAILED)
             return false;
@@ -446,7 +448,8 @@ static struct cpprof__ring *
 make_ring(void)
 {
     void *block =
-        mmap(NULL, cpprof__ring_bytes(RING_WORDS), PROT_READ | PROT_WRITE,
+        mmap((void *)cpprof__table_place(cpprof__ring_bytes(RING_WORDS)),
+             cpprof__ring_bytes(RING_WORDS), PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (block == MAP_FAILED)

@@ -11,6 +11,8 @@
  */
 #include "vm/stacks/deferred_stacks.h"
 
+#include "collect/signal/tables/reserve.h"
+
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -39,9 +41,10 @@ struct cpprof__vm_deferred_stacks {
 static struct cpprof__vm_deferred_stacks *
 make(struct cpprof__vm_thread *t)
 {
-    void *block = (void *)syscall(SYS_mmap, NULL, 2 * sizeof *t->deferred,
-                                  PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *block =
+        (void *)syscall(SYS_mmap, cpprof__table_place(2 * sizeof *t->deferred),
+                        2 * sizeof *t->deferred, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (block == MAP_FAILED)
         return NULL;

@@ -129,7 +129,8 @@ map(long fd)
 
     if (!base)
         base = cpprof__syscall(
-            SYS_mmap, place, (long)n, PROT_READ | PROT_WRITE,
+            SYS_mmap, place ? place : (long)cpprof__table_place(n), (long)n,
+            PROT_READ | PROT_WRITE,
             MAP_SHARED | MAP_NORESERVE | (place ? MAP_FIXED : 0), fd, 0);
     if (!is_errno(base))
         call3(SYS_madvise, base, (long)n, MADV_DONTFORK);
@@ -433,7 +434,8 @@ cpprof__mirror_start(void)
 
     if (known)
         return start_again();
-    p = cpprof__syscall(SYS_mmap, 0, sizeof *known, PROT_READ | PROT_WRITE,
+    p = cpprof__syscall(SYS_mmap, (long)cpprof__table_place(sizeof *known),
+                        sizeof *known, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (is_errno(p))

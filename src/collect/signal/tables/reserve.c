@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/tables/reserve.h"
 
+#include "arch/apart.h"
 #include "arch/kernel.h"
 #include "arch/place.h"
 #include "arch/regs.h"
@@ -29,6 +30,14 @@ cpprof__has_room_for_stacks(size_t n)
     return fits(RLIMIT_DATA, 2, n) && fits(RLIMIT_AS, 2, n);
 }
 
+uintptr_t
+cpprof__table_place(size_t n)
+{
+    static uintptr_t next;
+
+    return cpprof__apart(&next, CPPROF__APART_TABLES, n);
+}
+
 void *
 cpprof__reserve(size_t n)
 {
@@ -36,7 +45,8 @@ cpprof__reserve(size_t n)
 
     if (!fits(RLIMIT_DATA, 4, n) || !fits(RLIMIT_AS, 2, n))
         return NULL;
-    p = cpprof__syscall(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE,
+    p = cpprof__syscall(SYS_mmap, (long)cpprof__table_place(n), (long)n,
+                        PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p < 0 && p > -4096)
         return NULL;

@@ -21,6 +21,10 @@
 extern uint64_t cpprof__reserved_bytes;
 #pragma GCC visibility pop
 
+/* Where n bytes are to be mapped, apart from the program's (arch/apart.h). */
+uintptr_t
+cpprof__table_place(size_t n);
+
 /* n bytes of zeros; NULL: there is no room, or they would take what the program
  * may need: of a limit on its data a quarter is for tables, and of one on its
  * address space half. Without huge pages: a few entries here and there would
