@@ -30,7 +30,7 @@ sys.path.insert(0, HERE)
 import run as matrix  # pylint: disable=wrong-import-position
 import servers  # pylint: disable=wrong-import-position,unused-import
 from cell import (  # pylint: disable=wrong-import-position
-    NOBODY, PROGRAMS, Cell, lines_of, program)
+    NOBODY, PROGRAMS, Cell, blank, lines_of, program)
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 PYTHON = "/usr/bin/python3"
@@ -256,6 +256,62 @@ def sqlite3(cell):
         .sha3sum"""
     return cell.run(["sqlite3", "file.db", script.split(".sha3sum")[0]]) + \
         cell.run(["sqlite3", "file.db", ".sha3sum"])
+
+
+STRESSORS = """sigq sigrt sigfd sigsegv sigsuspend sigpending signest timer itimer
+    clone fork vfork pthread futex mutex sem poll membarrier rseq remap pagemove mremap
+    userfaultfd bad-altstack usersyscall seccomp sockfd pidfd aio""".split()
+
+
+@program("stress-ng, stressors that verify", "root", "stress-ng")
+def stress_ng(cell):
+    """Those that ask the kernel for what programs seldom do, all at once."""
+    words = ["stress-ng", "--verify", "-t", "3", "--temp-path", cell.folder]
+    for stressor in STRESSORS:
+        words += ["--" + stressor, "1"]
+    return lines_of(r"status.*|fail:.*|unsuccessful.*", cell.run(NOBODY + words))
+
+
+@program("qemu-img, qemu-io: coroutines", "qemu-img", "qemu-io")
+def qemu(cell):
+    return re.sub(r"(?m)^.* ops; .*\n|^Run completed.*\n", "", cell.run(["sh", "-ec", """
+        qemu-img create -q -f qcow2 a 64M
+        for i in 1 2 3; do
+            qemu-io -c 'write -P 7 0 20M' -c 'aio_write -P 3 30M 4M' -c aio_flush \\
+                -c 'read -P 7 0 20M' -c 'read -P 3 30M 4M' a
+        done
+        qemu-img bench -q -c 3000 -w -f qcow2 a
+        qemu-img check a | head -n 1
+        qemu-img convert -O raw a b; sha256sum b"""]))
+
+
+LISP = """
+(defun work (n) (let ((h (make-hash-table)) (s 0))
+  (dotimes (i n) (setf (gethash (mod (* i 7919) 10007) h)
+                       (make-array 20 :initial-element i)))
+  (maphash (lambda (k v) (incf s (+ k (aref v 3)))) h) s))
+(defun endless (n) (+ 1 (endless (1+ n))))
+(let ((all (loop repeat 6 collect (sb-thread:make-thread
+                                   (lambda () (work 150000))))))
+  (dotimes (i 10) (sb-ext:gc) (sleep 0.01))
+  (dolist (thread all) (print (sb-thread:join-thread thread))))
+(dotimes (i 3) (print (handler-case (endless 0)
+                        (storage-condition () "no stack"))))
+(print (handler-case (sb-sys:sap-ref-8 (sb-sys:int-sap 16) 0)
+         (sb-sys:memory-fault-error () "no memory there")))
+(print (handler-case (sb-ext:with-timeout 0.1 (loop (work 10000)))
+         (sb-ext:timeout () "timeout")))
+(dotimes (i 5) (print (sb-ext:process-exit-code (sb-ext:run-program
+  "/bin/sh" (list "-c" (format nil "exit ~a" i))))))
+(sb-ext:exit :code 5)
+"""
+
+
+@program("sbcl: stops threads by signals, guards pages", "sbcl")
+def sbcl(cell):
+    return blank(r"\(pc=.*|0x\w+|[pt]id \d+", cell.run([
+        "sbcl", "--noinform", "--non-interactive", "--no-sysinit",
+        "--no-userinit", "--load", cell.write("p.lisp", LISP)]))
 
 
 PAGE = """<!doctype html><body>waits<script>
