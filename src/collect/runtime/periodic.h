@@ -19,7 +19,7 @@ struct cpprof__periodic {
     void (*lost)(void);
 
     struct cpprof__own_thread thread;
-    uint32_t finish;
+    uint32_t finish;  /* 1: no more turns, as turn() may set it */
     uint32_t no_wake; /* what wake is when nobody else does it */
     uint64_t random;
 };

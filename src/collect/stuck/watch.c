@@ -35,8 +35,6 @@
 #define STACKS_NS 5000000000u
 /* Between looks whether a callback has returned. */
 #define NAP_NS 5000000
-/* Periods until the next turn of a watch that cannot see anything. */
-#define STOPPED_PERIODS (1u << 30)
 
 /* Of those who start and stop. */
 static struct cpprof__own_lock lock CPPROF__AT_START;
@@ -236,7 +234,7 @@ turn(struct cpprof__periodic *periodic)
         return;
     if (status != CPPROF_OK) {
         complain(&error);
-        periodic->n_periods = STOPPED_PERIODS;
+        store_release(&periodic->finish, 1u);
         return;
     }
     if (has_news(&stuck))
