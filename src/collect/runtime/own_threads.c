@@ -309,6 +309,7 @@ run(void *arg)
     struct cpprof__own_thread *t = arg;
     unsigned flags = t->flags;
 
+    t->thread = pthread_self();
     cpprof__hook_self.exempt++;
     begin(t);
     if (__lsan_disable)
@@ -408,18 +409,19 @@ static int
 start(struct cpprof__own_thread *t)
 {
     pthread_attr_t attr;
+    pthread_t thread; /* musl stores it when t may have been freed */
     uint64_t pause_ns;
     int failed;
 
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, CPPROF__OWN_STACK);
     t->is_joined = false;
-    failed = create(&t->thread, &attr, run, t);
+    failed = create(&thread, &attr, run, t);
     for (pause_ns = TRY_NS;
          failed == EAGAIN && pause_ns < TRY_NS << TRIES && !is_only_thread();
          pause_ns *= 2) {
         cpprof__sleep_ns(pause_ns);
-        failed = create(&t->thread, &attr, run, t);
+        failed = create(&thread, &attr, run, t);
     }
     pthread_attr_destroy(&attr);
     return failed;

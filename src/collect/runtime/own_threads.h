@@ -51,7 +51,7 @@ struct cpprof__own_thread {
                          * one cannot begin again after a pause; or NULL */
 
     /* Of own_threads.c. */
-    pthread_t thread;
+    pthread_t thread; /* as it says itself */
     uint32_t is_over; /* futex: it has done all it had to */
     bool is_alone;    /* and exit handlers may run on it now */
     bool is_detached;
