@@ -26,7 +26,9 @@ RELEASES = {"bullseye": "Debian 11", "bookworm": "Debian 12",
 # Time that belongs to no stack: docs/cpu.md.
 NO_STACK = re.compile(r"(^|;)\[(short-lived thread|signal blocked)\] \d+$")
 # Where a stack ends that is complete.
-ROOTS = re.compile(r"^(_start|(?:__)?clone3?|_dl_start.*|start_thread)(;|$)")
+# musl's have no names of their own.
+ROOTS = re.compile(r"^(_start|(?:__)?clone3?|_dl_start.*|start_thread|"
+                   r"\[libc\.so after (?:_init|pthread_exit)\])(;|$)")
 
 BUILDS = {
     "clang": {"CC": "clang-14", "CXX": "clang++-14"},
@@ -70,7 +72,7 @@ PROGRAMS = {
     "gcc -O2 -static, libcpprof-static.a":
         "gcc -O2 -static {0}/libcpprof-static.a -ldeflate -Wl,@{0}/static.link"
         .format(os.path.join(TOP, "build")),
-    "musl-gcc -O2": "musl-gcc -O2",
+    "musl-gcc -O2": "musl-gcc -O2 -Wl,--eh-frame-hdr",
     "musl-gcc -O2 -static": "musl-gcc -O2 -static",
     "g++ -O2": "g++ -O2 -x c++",
 }
@@ -222,10 +224,21 @@ def build(name, cache, log):
     return ["yes", unit, "-", demo, stacks]
 
 
+def musl_library(log):
+    """Where `cpprof record` looks for it (docs/platforms.md)."""
+    folder = os.path.join(TOP, "build/musl")
+    if not os.path.exists(os.path.join(folder, "build.ninja")):
+        run(["meson", "setup", folder, TOP, "--cross-file",
+             os.path.join(TOP, "packaging/musl-gcc.ini")], log)
+    return not run(["ninja", "-C", folder], log)[0]
+
+
 def program(name, cache, log):
     words = PROGRAMS[name].split()
     if not shutil.which(words[0]):
         return ["not tried: no " + words[0]]
+    if name == "musl-gcc -O2" and not musl_library(log):
+        return ["no"]
     source = os.path.join(cache, "program.c")
     binary = os.path.join(cache, "program")
     with open(source, "w", encoding="utf-8") as out:

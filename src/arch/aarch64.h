@@ -167,6 +167,39 @@ cpprof__strip_return_address(uintptr_t ra)
     return x30;
 }
 
+/* Of return addresses that are looked for on the stack; here a leaf has its in
+ * a register. 0: nothing is known. */
+#define CPPROF__STUB_BYTES 4
+static inline uintptr_t
+cpprof__target_slot(const uint8_t *code, uintptr_t at, bool is_call)
+{
+    return (void)code, (void)at, (void)is_call, 0;
+}
+
+static inline uintptr_t
+cpprof__call_target(const uint8_t code[5], uintptr_t ra)
+{
+    return (void)code, (void)ra, 0;
+}
+
+struct cpprof__prologue {
+    uintptr_t bytes, fp_below;
+};
+
+#define CPPROF__PROLOGUE_MAX 32
+static inline struct cpprof__prologue
+cpprof__read_prologue(const uint8_t *code, uintptr_t done)
+{
+    return (void)code, (void)done, (struct cpprof__prologue){0, 0};
+}
+
+#define CPPROF__END_BYTES 8
+static inline bool
+cpprof__ends_function(const uint8_t *code)
+{
+    return (void)code, false;
+}
+
 /* Where the jump at an address leads; 0: it is none. b. */
 #define CPPROF__JUMP_BYTES 4
 #define CPPROF__CODE_ALIGN 4

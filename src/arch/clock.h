@@ -16,6 +16,8 @@
 #ifndef ARCH_CLOCK_H
 #define ARCH_CLOCK_H
 
+#include "arch/libc.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -48,7 +50,7 @@ cpprof__clock_ns(clockid_t clock)
 {
     struct timespec t = {0, 0};
 
-    syscall(SYS_clock_gettime, clock, &t);
+    CPPROF__BARE_SYSCALL(SYS_clock_gettime, clock, (long)&t);
     return cpprof__ns_of(t);
 }
 

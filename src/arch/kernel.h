@@ -4,7 +4,9 @@
 #ifndef ARCH_KERNEL_H
 #define ARCH_KERNEL_H
 
+#include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -26,6 +28,12 @@
 #endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
+#endif
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+#ifndef sigev_notify_thread_id /* glibc has no name for it */
+#define sigev_notify_thread_id _sigev_un._tid
 #endif
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f

@@ -22,6 +22,9 @@
  *   CPPROF__PROLOGUE_BYTES            enough of a function's first bytes
  *   cpprof__prologue_frame(code)      from sp to fp after those, or < 0
  *   cpprof__strip_return_address(ra)
+ *   cpprof__call_target(code, ra)     where a call leads
+ *   cpprof__target_slot(code, at, is_call)
+ *                                     by which word; CPPROF__STUB_BYTES
  *   cpprof__jump_target(code, at)     where a jump leads; CPPROF__JUMP_BYTES,
  *                                     CPPROF__CODE_ALIGN
  *   cpprof__ends_in_call(code)        8 bytes before a return address

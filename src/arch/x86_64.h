@@ -57,8 +57,9 @@ cpprof__cycles(void)
  * ucontext. */
 #define CPPROF__SIGNAL_UCONTEXT 0
 
-/* On a handler of signals: an emulator (QEMU 7.2 in user mode) begins one with
- * a stack that is not aligned, and its code would end by SIGSEGV. */
+/* On what may begin with a stack that is not aligned, and would end by SIGSEGV:
+ * a handler of signals in an emulator (QEMU 7.2 in user mode), the end of a
+ * thread that musl cancels. */
 #define CPPROF__ALIGNS_STACK __attribute__((force_align_arg_pointer))
 
 struct cpprof__regs {
@@ -205,6 +206,155 @@ cpprof__jump_target(const uint8_t code[CPPROF__JUMP_BYTES], uintptr_t at)
         return 0;
     __builtin_memcpy(&by, code + (is_jump ? 1 : 2), sizeof by);
     return at + (is_jump ? 5 : 6) + (uintptr_t)(intptr_t)by;
+}
+
+/*
+ * The word that the first of these instructions takes its target from, where it
+ * is a jump through memory (a stub of a procedure linkage table), or, with
+ * is_call, a call (-fno-plt); 0: it is neither.
+ */
+#define CPPROF__STUB_BYTES 11
+static inline uintptr_t
+cpprof__target_slot(const uint8_t *code, uintptr_t at, bool is_call)
+{
+    size_t n = 0;
+    int32_t by;
+
+    if (!is_call && code[0] == 0xf3 && code[1] == 0x0f &&
+        code[2] == 0x1e) /* endbr64 */
+        n = 4;
+    n += !is_call && code[n] == 0xf2; /* bnd */
+    if (code[n] != 0xff || code[n + 1] != (is_call ? 0x15 : 0x25))
+        return 0;
+    __builtin_memcpy(&by, code + n + 2, sizeof by);
+    return at + n + 6 + (uintptr_t)(intptr_t)by;
+}
+
+/* What the call that ends with these 5 bytes, in front of ra, calls; 0: it is
+ * none that says it. */
+static inline uintptr_t
+cpprof__call_target(const uint8_t code[5], uintptr_t ra)
+{
+    int32_t by;
+
+    if (code[0] != 0xe8)
+        return 0;
+    __builtin_memcpy(&by, code + 1, sizeof by);
+    return ra + (uintptr_t)(intptr_t)by;
+}
+
+/* Bytes of a ModRM byte and of what it brings with it. */
+static inline unsigned
+cpprof__modrm_bytes(const uint8_t *at)
+{
+    unsigned mod = at[0] >> 6, rm = at[0] & 7, n = 1;
+
+    if (mod == 3)
+        return 1;
+    if (rm == 4)
+        rm = at[n++] & 7;
+    if (mod == 0)
+        return rm == 5 ? n + 4 : n;
+    return n + (mod == 1 ? 1 : 4);
+}
+
+/* Bytes of an instruction as functions begin with, which moves, adds, compares
+ * or jumps on a condition; 0: none of these. It reads no more than 12. */
+static inline unsigned
+cpprof__plain_bytes(const uint8_t *code)
+{
+    bool is_wide = false;
+    unsigned n = 0;
+
+    while (n < 3 && (code[n] == 0x64 || code[n] == 0x66 || code[n] == 0xf2 ||
+                     code[n] == 0xf3))
+        n++;
+    if ((code[n] & 0xf0) == 0x40)
+        is_wide = code[n++] & 8;
+    if (code[n] == 0x0f && (code[n + 1] & 0xf0) == 0x80) /* jcc */
+        return n + 6;
+    if (code[n] == 0x0f)
+        return n + 2 + cpprof__modrm_bytes(code + n + 2);
+    if ((code[n] & 0xf0) == 0x70) /* jcc */
+        return n + 2;
+    if ((code[n] & 0xf8) == 0xb8) /* mov $n */
+        return n + 1 + (is_wide ? 8 : 4);
+    if (code[n] == 0x80 || code[n] == 0x83 || code[n] == 0xc6)
+        return n + 2 + cpprof__modrm_bytes(code + n + 1);
+    if (code[n] == 0x81 || code[n] == 0xc7)
+        return n + 5 + cpprof__modrm_bytes(code + n + 1);
+    if (code[n] < 0x40
+            ? (code[n] & 7) < 4 /* arithmetic */
+            : code[n] == 0x63 || code[n] == 0x8d || (code[n] & 0xf8) == 0x88 ||
+                  (code[n] & 0xfc) == 0x84)
+        return n + 1 + cpprof__modrm_bytes(code + n + 1);
+    return 0;
+}
+
+/* What sub $n, %rsp (48 83 ec ib, 48 81 ec id) and add $-n, %rsp (48 83 c4 ib)
+ * take; 0: it is neither. */
+static inline uintptr_t
+cpprof__room_taken(const uint8_t *code)
+{
+    uint32_t n;
+
+    if (code[0] != 0x48)
+        return 0;
+    if (code[1] == 0x83 && code[2] == 0xec)
+        return code[3];
+    if (code[1] == 0x83 && code[2] == 0xc4)
+        return 256u - code[3];
+    __builtin_memcpy(&n, code + 3, sizeof n);
+    return code[1] == 0x81 && code[2] == 0xec ? n : 0;
+}
+
+/* May what is in front of this code be the end of another function, or what
+ * fills up behind one? ret, nop, int3, ud2; the last bytes of longer nops. */
+#define CPPROF__END_BYTES 8
+static inline bool
+cpprof__ends_function(const uint8_t *code)
+{
+    return code[-1] == 0xc3 || code[-1] == 0x90 || code[-1] == 0xcc ||
+           code[-1] == 0x00 || code[-1] == 0x0b || code[-5] == 0xe9 ||
+           code[-5] == 0xe8 || code[-2] == 0xeb;
+}
+
+/*
+ * What a function has put on the stack below its return address by the first
+ * `done` bytes of its code: push (5x, 41 5x) and the one that takes room, with
+ * plain ones between them.
+ */
+struct cpprof__prologue {
+    uintptr_t bytes;
+    uintptr_t fp_below; /* the caller's %rbp is so far below; 0: it is kept */
+};
+
+#define CPPROF__PROLOGUE_MAX 96
+static inline struct cpprof__prologue
+cpprof__read_prologue(const uint8_t *code, uintptr_t done)
+{
+    struct cpprof__prologue p = {0, 0};
+    unsigned i, n;
+
+    for (i = 0; i < CPPROF__PROLOGUE_MAX - 12 && i < done; i += n) {
+        uintptr_t room = cpprof__room_taken(code + i);
+
+        n = code[i] == 0x41 ? 2 : 1;
+        if (room) {
+            p.bytes += room;
+            break;
+        }
+        if ((code[i + n - 1] & 0xf8) == 0x50) {
+            p.bytes += 8;
+            if (code[i] == 0x55)
+                p.fp_below = p.bytes;
+            continue;
+        }
+        n = cpprof__plain_bytes(code + i);
+        if (!n)
+            break;
+    }
+    return p;
 }
 
 /* Do these 8 bytes of code end in a call? call rel32 is e8 and 4 bytes; others

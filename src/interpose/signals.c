@@ -77,11 +77,11 @@ about_to_set(__rlimit_resource_t resource, const void *limit)
 
 #define SETS_LIMIT_OF(name, type)                                              \
     TAKE_OVER(name, int,                                                       \
-              (pid_t pid, enum __rlimit_resource resource,                     \
+              (pid_t pid, __rlimit_resource_t resource,                        \
                const struct type *limit, struct type *old),                    \
               (pid, resource, limit, old))                                     \
                                                                                \
-    static int name##_on(pid_t pid, enum __rlimit_resource resource,           \
+    static int name##_on(pid_t pid, __rlimit_resource_t resource,              \
                          const struct type *limit, struct type *old)           \
     {                                                                          \
         NEEDS_STORAGE(name, (pid, resource, limit, old));                      \

@@ -144,6 +144,7 @@ run_pthread(void *slot)
     void *(*start)(void *) = (void *(*)(void *))t->start;
     void *arg = t->start_arg;
 
+    cpprof__thread_begins_at(0, __builtin_return_address(0));
     started(t);
     return start(arg);
 }
@@ -153,6 +154,7 @@ run_pthread_later(void *arg)
 {
     struct note note = take_note(arg);
 
+    cpprof__thread_begins_at(0, __builtin_return_address(0));
     return ((void *(*)(void *))note.start)(note.arg);
 }
 
@@ -207,6 +209,7 @@ run_thrd(void *slot)
     thrd_start_t start = (thrd_start_t)t->start;
     void *arg = t->start_arg;
 
+    cpprof__thread_begins_at(1, __builtin_return_address(0));
     started(t);
     return start(arg);
 }
@@ -216,6 +219,7 @@ run_thrd_later(void *arg)
 {
     struct note note = take_note(arg);
 
+    cpprof__thread_begins_at(1, __builtin_return_address(0));
     return ((thrd_start_t)note.start)(note.arg);
 }
 

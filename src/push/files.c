@@ -9,6 +9,7 @@
  */
 #include "push/files.h"
 
+#include "arch/kernel.h"
 #include "base/arena.h"
 #include "base/status.h"
 #include "collect/runtime/proc.h"

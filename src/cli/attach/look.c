@@ -293,7 +293,8 @@ look_at_program(struct look *look)
         return no(look, "is linked statically: there is no loader to load "
                         "libcpprof.so with");
     if (!strncmp(basename(interpreter), "ld-musl-", 8))
-        return no(look, "is a program for musl libc, which is not supported");
+        return no(look,
+                  "is a program for musl libc; begin it under cpprof record");
     return true;
 }
 

@@ -129,31 +129,42 @@ set_cpprof(const struct cpprof__record_options *options,
     return done;
 }
 
+/* Nothing is loaded by this, but a file that is missing is an error. */
+static bool
+is_there_for_glibc(const char *path)
+{
+    void *loaded;
+
+    dlerror();
+    loaded = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (loaded)
+        dlclose(loaded);
+    return !dlerror();
+}
+
 /*
- * A path that glibc's loader alone can follow: it puts its own folder for $LIB,
- * and from there enough ".." lead back to the root. Other loaders find no such
- * folder and go on without. So a program for musl that the command starts runs
- * as it does alone, where its loader would load the library, miss what that
- * needs of glibc, and end it. Where there is no such folder for glibc either,
- * the path is as it is.
+ * A path that leads each loader to the library for its libc, if there is one
+ * for musl. So programs of both may start each other.
+ *
+ * Otherwise one that glibc's loader alone can follow: it puts its own folder
+ * for $LIB, and from there enough ".." lead back to the root. Other loaders
+ * find no such folder and go on without. So a program for musl that the command
+ * starts runs as it does alone, where its loader would load the library, miss
+ * what that needs of glibc, and end it. Where there is no such folder for glibc
+ * either, the path is as it is.
  *
  * Source: ld.so(8), "Dynamic string tokens".
  */
 #define FROM_ROOT "/$LIB/../../../../../.."
 
 static const char *
-for_glibc(const char *library, char path[PATH_MAX])
+for_each_libc(const char *library, char path[PATH_MAX])
 {
-    void *loaded;
-
+    if (cpprof__record_musl_library(library, path) && is_there_for_glibc(path))
+        return path;
     if (snprintf(path, PATH_MAX, FROM_ROOT "%s", library) >= PATH_MAX)
         return library;
-    /* Nothing is loaded by this, but a file that is missing is an error. */
-    dlerror();
-    loaded = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    if (loaded)
-        dlclose(loaded);
-    return dlerror() ? library : path;
+    return is_there_for_glibc(path) ? path : library;
 }
 
 /* Put our library in front of those that are preloaded already. Only the
@@ -165,7 +176,7 @@ set_preload(const char *library)
     char path[PATH_MAX], *text;
     bool done;
 
-    library = for_glibc(library, path);
+    library = for_each_libc(library, path);
     if (!before || !*before)
         return setenv("LD_PRELOAD", library, 1) == 0;
     if ((cpprof__preloads_asan()

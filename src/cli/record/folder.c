@@ -60,6 +60,23 @@ cpprof__record_library(char library[PATH_MAX])
     return false;
 }
 
+bool
+cpprof__record_musl_library(const char *library, char path[PATH_MAX])
+{
+    static const char *const folders[] = {"/musl", "/cpprof/musl"};
+    const char *slash = strrchr(library, '/');
+    size_t i;
+    int n;
+
+    for (i = 0; slash && i < sizeof folders / sizeof *folders; i++) {
+        n = snprintf(path, PATH_MAX, "%.*s%s/$LIB/libcpprof.so",
+                     (int)(slash - library), library, folders[i]);
+        if (n < PATH_MAX && !strpbrk(path, SEPARATORS) && !access(path, R_OK))
+            return true;
+    }
+    return false;
+}
+
 /* ---- what killed recorders left ---------------------------------------- */
 
 /* A folder so young may have no lock and no file yet. */

@@ -341,6 +341,15 @@ has_library(int fd, const Elf64_Ehdr *e)
     return false;
 }
 
+static bool
+has_musl_library(void)
+{
+    char library[PATH_MAX], path[PATH_MAX];
+
+    return cpprof__record_library(library) &&
+           cpprof__record_musl_library(library, path);
+}
+
 static int
 check_loader(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
 {
@@ -355,10 +364,11 @@ check_loader(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
                             "a static program; only programs with a dynamic "
                             "loader can be recorded (cpprof record -p has the "
                             "CPU time of one that runs)");
-    if (!strncmp(basename(loader), "ld-musl-", 8))
+    if (!strncmp(basename(loader), "ld-musl-", 8) && !has_musl_library())
         return refuse(command, CPPROF__EXIT_CANNOT_RUN,
-                      "a program for musl libc, which is not supported "
-                      "(cpprof record -p has the CPU time of one that runs)");
+                      "a program for musl libc, and there is no libcpprof.so "
+                      "for musl (cpprof record -p has the CPU time of one "
+                      "that runs)");
     if (access(loader, F_OK) < 0)
         return refuse(command, CPPROF__EXIT_NOT_FOUND,
                       "its loader %s is missing", loader);

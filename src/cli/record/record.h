@@ -119,6 +119,14 @@ struct cpprof__record_folder {
 bool
 cpprof__record_library(char library[PATH_MAX]);
 
+/*
+ * The path of that library and of the one for musl beside it, as each loader
+ * reads it: musl's takes $LIB for the name of a folder, and glibc's puts its
+ * own for it (meson.build makes both). False: there is none for musl.
+ */
+bool
+cpprof__record_musl_library(const char *library, char path[PATH_MAX]);
+
 /* False after printing why. */
 bool
 cpprof__record_folder_make(struct cpprof__record_folder *folder);

@@ -19,10 +19,10 @@
 #include "own/folder.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/elf.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>

@@ -521,8 +521,8 @@ run_own_task(void *arg)
     return false;
 }
 
-void
-cpprof__own_thread_run(void (*f)(void *arg), void *arg)
+bool
+cpprof__own_thread_run_new(void (*f)(void *arg), void *arg)
 {
     struct own_task own_task = {f, arg};
     struct cpprof__own_thread thread = {
@@ -532,10 +532,17 @@ cpprof__own_thread_run(void (*f)(void *arg), void *arg)
     };
     CPPROF__UNCANCELLED;
 
-    if (self.is_own || cpprof__own_thread_start(&thread))
+    return !cpprof__own_thread_start(&thread) &&
+           cpprof__own_thread_join(&thread, UINT64_MAX);
+}
+
+void
+cpprof__own_thread_run(void (*f)(void *arg), void *arg)
+{
+    CPPROF__UNCANCELLED;
+
+    if (self.is_own || !cpprof__own_thread_run_new(f, arg))
         f(arg);
-    else
-        cpprof__own_thread_join(&thread, UINT64_MAX);
 }
 
 struct foreign {

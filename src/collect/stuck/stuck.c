@@ -6,6 +6,7 @@
 #include "collect/stuck/stuck.h"
 
 #include "arch/clock.h"
+#include "arch/libc.h"
 #include "arch/place.h"
 #include "base/status.h"
 #include "collect/dump/blocked_thread.h"
@@ -269,6 +270,9 @@ list(struct look *l, struct cpprof_error *error)
     size_t i, n = 0;
     int32_t *tids;
 
+    if (!CPPROF__LIBC_LOCKS_ARE_KNOWN)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "stuck: the locks of musl are not known to cpprof");
     if (status != CPPROF_OK)
         return status;
     stuck->listed_at = changes();

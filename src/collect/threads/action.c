@@ -14,6 +14,7 @@
 #include "collect/threads/action.h"
 
 #include "arch/atomic.h"
+#include "arch/libc.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/sample/handler.h"
 #include "collect/signal/sample/sampler.h"
@@ -103,12 +104,6 @@ leave_alternate_stacks(void)
     swap_action(CPPROF__SIGNAL, &now, NULL);
 }
 
-static void
-nothing(void *unused)
-{
-    (void)unused;
-}
-
 static int
 find_libcs(struct kernel_action *now)
 {
@@ -116,7 +111,7 @@ find_libcs(struct kernel_action *now)
 
     if (failed || is_libcs(now))
         return failed;
-    cpprof__own_thread_run(nothing, NULL);
+    cpprof__own_thread_run_new(cpprof__libc_installs_handler, NULL);
     failed = swap_action(CPPROF__SIGNAL, NULL, now);
     return failed || is_libcs(now) ? failed : ENOTSUP;
 }

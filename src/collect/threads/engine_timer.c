@@ -12,6 +12,7 @@
  */
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/kernel.h"
 #include "arch/place.h"
 #include "base/status.h"
 #include "collect/signal/sample/question_timer.h"
@@ -55,7 +56,7 @@ create(int32_t tid, uint64_t value, int32_t *timer_id)
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = CPPROF__SIGNAL;
     event.sigev_value.sival_ptr = (void *)(uintptr_t)value;
-    event._sigev_un._tid = tid;
+    event.sigev_notify_thread_id = tid;
     return (int)syscall(SYS_timer_create, CPPROF__THREAD_CPU_CLOCK(tid), &event,
                         timer_id);
 }

@@ -18,6 +18,7 @@
 #include "collect/threads/threads.h"
 
 #include "arch/atomic.h"
+#include "arch/libc.h"
 #include "arch/mix.h"
 #include "arch/place.h"
 #include "collect/labels/labels.h"
@@ -556,7 +557,7 @@ own_slot(void)
 }
 
 /* Runs as late as a thread's own code can, in the thread. */
-static void
+CPPROF__LIBC_CALLS_AT_END static void
 at_thread_exit(void *value)
 {
     struct cpprof__thread *t;

@@ -230,8 +230,8 @@ count_loops(const struct cpprof_vm *vm, const uintptr_t *pcs, size_t n)
 
 /* Put both together into pcs; native is a copy of what is there. */
 static void
-splice(const struct peeking *script, const uintptr_t *native, size_t *n,
-       uintptr_t *pcs, size_t max, enum cpprof__unwind_end *end)
+splice_in(const struct peeking *script, const uintptr_t *native, size_t *n,
+          uintptr_t *pcs, size_t max, enum cpprof__unwind_end *end)
 {
     struct mixing m = {
         .vm = script->vm, .script = script, .out = pcs, .max = max};
@@ -251,7 +251,7 @@ put_together(const struct peeking *script, struct buffer *buffer,
 {
     if (script->n) {
         memcpy(buffer->native, pcs, *n * sizeof *pcs);
-        splice(script, buffer->native, n, pcs, max, end);
+        splice_in(script, buffer->native, n, pcs, max, end);
     }
     give_buffer(buffer);
     return script->n ? CPPROF__INTERP_MERGED : CPPROF__INTERP_NONE;
@@ -357,7 +357,7 @@ give(const struct cpprof__deferred_stack *stack, const struct peeking *script,
     size_t n = stack->n;
 
     if (script)
-        splice(script, stack->pcs, &n, pcs, CPPROF__MAX_DEPTH, &end);
+        splice_in(script, stack->pcs, &n, pcs, CPPROF__MAX_DEPTH, &end);
     else
         memcpy(pcs, stack->pcs, n * sizeof *pcs);
     stack->sink->take(stack->cookie, stack->value, pcs, n, end, is_own);

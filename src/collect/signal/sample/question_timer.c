@@ -14,6 +14,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/kernel.h"
 #include "arch/place.h"
 #include "collect/signal/sample/sampler.h"
 
@@ -95,7 +96,7 @@ create(int32_t tid, uint64_t value, struct place *p)
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = CPPROF__SIGNAL;
     event.sigev_value.sival_ptr = (void *)(uintptr_t)value;
-    event._sigev_un._tid = tid;
+    event.sigev_notify_thread_id = tid;
     if (syscall(SYS_timer_create, CPPROF__THREAD_CPU_CLOCK(tid), &event, &id))
         return errno == EINVAL ? ESRCH : errno;
     store_release(&p->timer, (uint32_t)id + 1);

@@ -6,6 +6,7 @@
 #include "collect/signal/sample/sampler.h"
 
 #include "arch/atomic.h"
+#include "arch/libc.h"
 #include "arch/place.h"
 #include "arch/regs.h"
 
@@ -33,7 +34,8 @@ void
 cpprof__ring_wake(struct cpprof__ring *ring)
 {
     if (!swap_acq_rel(&ring->wake, 1))
-        syscall(SYS_futex, &ring->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+        CPPROF__BARE_SYSCALL(SYS_futex, (long)&ring->wake, FUTEX_WAKE, 1, 0, 0,
+                             0);
 }
 
 static bool

@@ -8,6 +8,8 @@
 #ifndef COLLECT_SIGNAL_THREAD_H
 #define COLLECT_SIGNAL_THREAD_H
 
+#include "arch/atomic.h"
+#include "arch/libc.h"
 #include "collect/signal/unwind/unwind.h"
 
 #include <stdbool.h>
@@ -93,5 +95,15 @@ cpprof__thread_at(uint32_t index);
  * for what happens once in a thread's life. Safety: AS. */
 struct cpprof__thread *
 cpprof__thread_of_tid(int32_t tid);
+
+/* A start routine of ours returns to there: 0, of pthread_create(); 1, of
+ * thrd_create(). Safety: AS. */
+static inline void
+cpprof__thread_begins_at(unsigned how, const void *return_address)
+{
+    if (!CPPROF__LIBC_HAS_ROWS)
+        store_relaxed(&cpprof__outermost.starts[how],
+                      (uintptr_t)return_address);
+}
 
 #endif

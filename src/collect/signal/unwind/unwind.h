@@ -51,4 +51,16 @@ cpprof__unwind_refresh_modules(void);
 void
 cpprof__unwind_forget(void);
 
+/*
+ * Where libc calls the program, for a libc whose code has no call-frame
+ * information (musl): what called main() is just below the stack pointer that
+ * the process began with, and what called a thread's start routine is always
+ * the same place. In all others these frames are found by their rows. 0: not
+ * known.
+ */
+extern struct cpprof__outermost {
+    uintptr_t main_sp;
+    uintptr_t starts[2]; /* of pthread_create(), of thrd_create() */
+} cpprof__outermost;
+
 #endif

@@ -98,6 +98,13 @@ cpprof__walk_guess(struct cpprof__walk *w, struct cpprof__cursor *at,
                    uintptr_t link);
 
 /*
+ * The same for a function that begins as compilers have it, of a libc without
+ * information.
+ */
+bool
+cpprof__walk_prologue(struct cpprof__walk *w, struct cpprof__cursor *at);
+
+/*
  * The frame pointer of the current frame, when it is not known (looked at from
  * outside) and the frame is found by it: from what the function does first.
  * base then is the current frame.

@@ -14,7 +14,10 @@
  * too, whose return address is in code of no module, if the records above it
  * lead to one that follows a call.
  */
+#include "arch/atomic.h"
+#include "arch/libc.h"
 #include "collect/signal/unwind/module.h"
+#include "collect/signal/unwind/unwind.h"
 #include "collect/signal/unwind/walk.h"
 
 /* Bytes from a frame's sp to its frame record. A frame of run-time-made code
@@ -25,11 +28,19 @@
  * above larger frames, and is wrong more often: it then finds an address that
  * an earlier call left behind. */
 #define MAX_PUSHED 32
+/* How far a function of a libc without information is from those of libc that
+ * it calls, at most, in bytes: they are of one source file. More takes a call
+ * that is over for one that goes on. */
+#define NEAR ((uintptr_t)8 << 10)
 
 /* The most frames of an interpreter that are gone through, again for each, to
  * the one that was called. More: deeper recursion in it has its callers; each
  * costs some loads. */
 #define MAX_JUMPS 256
+
+/* Bytes that libc's frames in front of main() take, at most: three of musl's
+ * take less than 100. */
+#define OUTERMOST_FRAMES 256
 
 /* Is there call-frame information for the code before ra, which follows a
  * call? Then it is hardly a number that happens to be there. */
@@ -39,6 +50,66 @@ is_described_return(struct cpprof__walk *w, uintptr_t ra)
     struct cpprof__fde fde;
 
     return cpprof__walk_is_return(w, ra) && cpprof__walk_find(w, ra - 1, &fde);
+}
+
+static bool
+is_in(const struct cpprof__cfi *module, uintptr_t pc)
+{
+    return pc - (uintptr_t)module->lo <
+           (uintptr_t)module->hi - (uintptr_t)module->lo;
+}
+
+static bool
+fetch(struct cpprof__walk *w, uintptr_t at, void *to, size_t n)
+{
+    if (!cpprof__stack_fetch(w->view, at, n))
+        return false;
+    __builtin_memcpy(to, w->view->window, n);
+    return true;
+}
+
+/* Where the call in front of ra leads, by itself or through the program's table
+ * of linked functions; 0: not known. */
+static uintptr_t
+called_by(struct cpprof__walk *w, uintptr_t ra)
+{
+    uint8_t code[CPPROF__STUB_BYTES];
+    uintptr_t target, slot, called;
+
+    if (!fetch(w, ra - 6, code, 6))
+        return 0;
+    target = cpprof__call_target(code + 1, ra);
+    if (!target)
+        slot = cpprof__target_slot(code, ra - 6, true);
+    else if (fetch(w, target, code, sizeof code))
+        slot = cpprof__target_slot(code, target, false);
+    else
+        return 0;
+    if (!slot)
+        return target;
+    return fetch(w, slot, &called, sizeof called) ? called : 0;
+}
+
+/*
+ * May ra be where the code around pc returns to? A libc without information has
+ * frames of any size, and in them lie return addresses of calls that are over.
+ * So there a call has to be seen that leads to that code; and those of our
+ * handler, which was on the same stack, do not count.
+ */
+static bool
+may_have_called(struct cpprof__walk *w, uintptr_t ra, uintptr_t pc)
+{
+    struct cpprof__cfi libc, own;
+
+    if (CPPROF__LIBC_HAS_ROWS || CPPROF__REG_LINK >= 0 ||
+        !cpprof__module_find(pc, &libc))
+        return is_described_return(w, ra);
+    if (!cpprof__walk_is_return(w, ra) ||
+        (!is_in(&libc, ra) && !is_described_return(w, ra)) ||
+        (cpprof__module_find((uintptr_t)cpprof__walk_guess, &own) &&
+         is_in(&own, ra)))
+        return false;
+    return pc - called_by(w, ra) + NEAR < 2 * NEAR;
 }
 
 /* The caller's frame, when the return address was found at `at`. */
@@ -56,7 +127,7 @@ guess_entry(struct cpprof__walk *w, struct cpprof__cursor *at, uintptr_t link)
 
     if (CPPROF__REG_LINK < 0 && !stack_read(w->view, at->sp, &ra))
         return false;
-    if (!is_described_return(w, ra))
+    if (!may_have_called(w, ra, at->ra))
         return false;
     go_to(at, ra, at->sp + (CPPROF__REG_LINK < 0 ? 8 : 0), at->fp);
     return true;
@@ -117,8 +188,8 @@ guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
     if (!read_record(w, at->sp, fp, &next, &ra))
         return false;
     *root = ra == 0 && next == 0;
-    if (*root)
-        return true;
+    if (*root) /* or nothing that is a record */
+        return CPPROF__LIBC_HAS_ROWS;
     by_jump = !cpprof__walk_is_return(w, ra);
     if (by_jump &&
         (!is_in_no_module(w, at->ra - 1) || !is_in_no_module(w, ra) ||
@@ -163,12 +234,26 @@ guess_pushed(struct cpprof__walk *w, struct cpprof__cursor *at)
 
         if (!stack_read(w->view, at->sp + 8 * i, &ra))
             return false;
-        if (is_described_return(w, ra)) {
+        if (may_have_called(w, ra, at->ra)) {
             go_to(at, ra, at->sp + 8 * i + 8, find_pushed_fp(w, at, i));
             return true;
         }
     }
     return false;
+}
+
+struct cpprof__outermost cpprof__outermost;
+
+/* Is it libc's code that has called the program? */
+static bool
+is_outermost(const struct cpprof__cursor *at)
+{
+    const struct cpprof__outermost *o = &cpprof__outermost;
+
+    return !CPPROF__LIBC_HAS_ROWS && !at->interrupted &&
+           (load_relaxed(&o->main_sp) - at->sp < OUTERMOST_FRAMES ||
+            at->ra == load_relaxed(&o->starts[0]) ||
+            at->ra == load_relaxed(&o->starts[1]));
 }
 
 enum cpprof__step
@@ -180,14 +265,18 @@ cpprof__walk_guess(struct cpprof__walk *w, struct cpprof__cursor *at,
     /* From here on the frames may be none, of code that another thread is
      * just unloading. */
     w->module.view = w->view;
+    if (is_outermost(at))
+        return CPPROF__STEP_ROOT;
     if (at->interrupted && guess_entry(w, at, link))
+        return CPPROF__STEP_ON;
+    if (!CPPROF__LIBC_HAS_ROWS && cpprof__walk_prologue(w, at))
         return CPPROF__STEP_ON;
     if (guess_record(w, at, &root))
         return root ? CPPROF__STEP_ROOT : CPPROF__STEP_ON;
     if (at->interrupted && CPPROF__REG_LINK < 0 && guess_pushed(w, at))
         return CPPROF__STEP_ON;
     /* The ABI marks the outermost frame with a frame pointer of 0. */
-    if (!at->interrupted && at->fp == 0)
+    if (CPPROF__LIBC_HAS_ROWS && !at->interrupted && at->fp == 0)
         return CPPROF__STEP_ROOT;
     return CPPROF__STEP_BROKEN;
 }

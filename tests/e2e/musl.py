@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Programs for musl under `cpprof record` and CPPROF=, and process trees in
+which both libcs are: musl.py CPPROF FOLDER
+
+A library for musl is built in FOLDER, which is kept, beside copies of the
+command and of its library. It is not optimised: that takes a third of the time.
+Skipped where there is no musl-gcc.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.dirname(HERE))
+from tap import Tap  # pylint: disable=wrong-import-position
+
+COPIED = ["cpprof", "libcpprof.so", "libcpprof-symbol.so", "libcpprof-re2.so"]
+# musl-gcc leaves out the table by which stacks are walked.
+TABLE = "-Wl,--eh-frame-hdr"
+# It does not know the kernel's headers either.
+MUSL_CC = ["musl-gcc", "-idirafter", "/usr/include", "-idirafter",
+           "/usr/include/%s-linux-gnu" % os.uname().machine]
+HOSTS = [("clone_without_libc", "cpu=400,engine=perf,out=%p.pb.gz"),
+         ("last_thread", "deadlock"),
+         ("mask_inherited", "heap,wall=400,out=%k.%p.pb.gz")]
+
+
+def run(command, **environment):
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("CPPROF", "LD_"))}
+    done = subprocess.run(command, env=dict(env, **environment), text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=500, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def build(folder):
+    """False, after saying why."""
+    musl = os.path.join(folder, "musl")
+    if not os.path.exists(os.path.join(musl, "build.ninja")):
+        done = run(["meson", "setup", musl, TOP, "--cross-file",
+                    os.path.join(TOP, "packaging/musl-gcc.ini"),
+                    "-Doptimization=0", "-Ddebug=false"])
+        if done[0]:
+            return done
+    return run(["ninja", "-j2", "-C", musl])
+
+
+def stacks(cpprof, path, *options):
+    """{stack, root first: value} of a profile."""
+    said = run([cpprof, "-collapsed", *options, path])[1]
+    lines = [line.rpartition(" ") for line in said.splitlines()]
+    return {stack: int(value) for stack, _, value in lines if value.isdigit()}
+
+
+def share(found, pattern):
+    total = sum(found.values())
+    return sum(value for stack, value in found.items()
+               if re.search(pattern, stack)) / total if total else 0
+
+
+def test_kinds(tap, cpprof, alone, folder):
+    os.chdir(folder)
+    for old in glob.glob("*.pb.gz"):
+        os.unlink(old)
+    status = run([cpprof, "record", "-t", "cpu,wall,heap,block,mutex",
+                  "-o", "all.%k.pb.gz", "--", "./host"])
+    tap.same("record: the program ends as alone", status[:2], alone)
+    kinds = {kind: stacks(cpprof, "all.%s.pb.gz" % kind)
+             for kind in ("cpu", "wall", "heap", "block", "mutex")}
+    cpu = kinds["cpu"]
+    tap.near("cpu: seconds of the program", sum(cpu.values()) / 1e9, 1, 0.2)
+    tap.less("cpu: stacks that are not whole",
+             share(cpu, r"^\[unwind failed\]"), 0.05)
+    tap.less("cpu: threads are below their start routine",
+             0.5, share(cpu, r"(^|;)work;burn"))
+    tap.less("cpu: what libc calls is below main", 0.1,
+             share(cpu, r"(^|;)main;sort;[^;]+;."))
+    tap.less("wall: threads are below their start routine",
+             0, share(kinds["wall"], r"(^|;)work;"))
+    tap.same("heap: who asked for the blocks",
+             {stack.rpartition("work;")[2] for stack in kinds["heap"]},
+             {"keep"})
+    tap.less("block: of the mutex's waiters", 0,
+             share(kinds["block"], r"(^|;)work;(pthread_mutex_lock;?)+$"))
+    tap.less("mutex: who held it", 0.99,
+             share(kinds["mutex"], r"(^|;)work;(pthread_mutex_unlock;?)+$"))
+    children = glob.glob("all.cpu.host.*.pb.gz")
+    tap.same("cpu: the forked child has its own", len(children), 1)
+    for child in children:
+        tap.near("cpu: of the child", sum(stacks(cpprof, child).values()) / 1e9,
+                 0.2, 0.05)
+
+
+def test_trees(tap, cpprof, folder):
+    """The first program starts one of the other libc, and that becomes one of
+    the first libc."""
+    os.chdir(folder)
+    for name, chain in (("glibc first", ["./glibcs", "./musls", "./glibcs2"]),
+                        ("musl first", ["./musls", "./glibcs", "./musls2"])):
+        for old in glob.glob("tree*.pb.gz"):
+            os.unlink(old)
+        got = run([cpprof, "record", "-o", "tree.pb.gz", "--"] + chain)
+        tap.same("%s: the last one's status" % name, got[0], 3)
+        tap.same("%s: no loader says anything" % name,
+                 [line for line in got[2].splitlines()
+                  if not line.startswith("cpprof: tree")], [])
+        found = [sum(stacks(cpprof, path).values()) / 1e9
+                 for path in glob.glob("tree*.pb.gz")]
+        tap.near("%s: all programs are in the profiles" % name, sum(found),
+                 1.6, 0.3)
+
+
+def test_variable(tap, alone, folder):
+    os.chdir(folder)
+    preload = os.path.join(folder, "musl/$LIB/libcpprof.so")
+    tap.same("preloaded, nothing asked for: as alone",
+             run(["./host"], LD_PRELOAD=preload), alone + ("",))
+    got = run(["./host"], LD_PRELOAD=preload, CPPROF="http=127.0.0.1:0,deadlock")
+    tap.same("http and deadlock: the program goes on", got[:2], alone)
+    # A child that was forked says it, too.
+    tap.same("each is refused by one line", sorted(set(got[2].splitlines())),
+             ["cpprof: http: a program for musl, or one that is linked "
+              "statically, loads no plug-ins",
+              "cpprof: not looking for deadlocks: stuck: the locks of musl are "
+              "not known to cpprof"])
+
+
+def test_hosts(tap, folder):
+    """Hosts of the guest suite that musl has shown to be its own cases."""
+    preload = os.path.join(folder, "musl/$LIB/libcpprof.so")
+    for host, words in HOSTS:
+        program = os.path.join(folder, host)
+        subprocess.run(
+            MUSL_CC + ["-std=gnu11", "-O1", "-g", "-w", "-D_GNU_SOURCE",
+                       "-fno-builtin", os.path.join(HERE, "../guest/hosts",
+                                                    host + ".c"),
+                       "-I" + os.path.join(HERE, "../guest"), "-pthread",
+                       "-o", program], check=True)
+        alone = run([program], HOST_BUSY="25")[:2]
+        for _ in range(2):
+            got = run([program], HOST_BUSY="25", LD_PRELOAD=preload,
+                      CPPROF=words)
+            tap.same("%s under %s: as alone" % (host, words), got[:2], alone)
+
+
+def main():
+    cpprof, folder = map(os.path.abspath, sys.argv[1:])
+    tap = Tap()
+    if not shutil.which("musl-gcc"):
+        tap.skip("programs for musl", "there is no musl-gcc (musl-tools)")
+        return tap.end()
+    os.makedirs(folder, exist_ok=True)
+    for name in COPIED:
+        shutil.copy2(os.path.join(os.path.dirname(cpprof), name), folder)
+    built = build(folder)
+    tap.same("the library is built for musl", built[0], 0)
+    if built[0]:
+        print("# " + "\n# ".join((built[1] + built[2]).splitlines()[-30:]))
+        return tap.end()
+    source = os.path.join(HERE, "musl_host.c")
+    for names, compiler in ((["host", "musls", "musls2"], ["musl-gcc"]),
+                            (["glibcs", "glibcs2"],
+                             [os.environ.get("CC", "cc")])):
+        subprocess.run(compiler + ["-O1", "-g", TABLE, source, "-pthread",
+                                   "-o", os.path.join(folder, names[0])],
+                       check=True)
+        for name in names[1:]:
+            shutil.copy2(os.path.join(folder, names[0]),
+                         os.path.join(folder, name))
+    alone = run([os.path.join(folder, "host")])
+    tap.same("alone", alone, (3, "cancelled: 1 1, forked: 1, names: 1, "
+                              "signals: 1\n", ""))
+    here = os.path.join(folder, "cpprof")
+    test_kinds(tap, here, alone[:2], folder)
+    test_trees(tap, here, folder)
+    test_variable(tap, alone[:2], folder)
+    test_hosts(tap, folder)
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
