@@ -64,10 +64,11 @@ cpprof__sleep_ns(uint64_t ns)
     syscall(SYS_nanosleep, &t, NULL);
 }
 
-/* In a library that is loaded into programs; set by its first step. Plug-ins
- * and the command have none. */
-extern int (*cpprof__vdso_clock)(clockid_t clock, struct timespec *t)
-    __attribute__((weak, visibility("hidden")));
+/* Set by the first step of a library that is loaded into programs. In the
+ * plug-ins and the command, which have their own, it stays NULL. (One variable
+ * of all files that are linked together, wherever that is: `common`.) */
+int (*cpprof__vdso_clock)(clockid_t clock, struct timespec *t)
+    __attribute__((common, visibility("hidden")));
 
 /* Safety: MT. */
 static inline uint64_t
@@ -75,7 +76,7 @@ cpprof__now_ns(clockid_t clock)
 {
     struct timespec t = {0, 0};
 
-    if (&cpprof__vdso_clock && cpprof__vdso_clock)
+    if (cpprof__vdso_clock)
         cpprof__vdso_clock(clock, &t);
     else
         clock_gettime(clock, &t);

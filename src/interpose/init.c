@@ -48,8 +48,6 @@ __attribute__((used)) static const char *const has_memory =
 __attribute__((weak, visibility("hidden"))) extern void *const __dso_handle;
 void *const __dso_handle = (void *)&__dso_handle;
 
-int (*cpprof__vdso_clock)(clockid_t clock, struct timespec *t) CPPROF__AT_START;
-
 static bool is_used CPPROF__AT_START;
 
 CPPROF__FIRST_STEP static void
