@@ -4,8 +4,9 @@
     matrix.py [-live] CACHE [ROW]...
 
 A row is a Debian release, in a folder below CACHE that debootstrap makes (as
-root); another way to build cpprof on this machine; or another way to build a
-program that is recorded. -live runs the live suite of the releases, too.
+root); a whole aarch64 system (aarch64.py); another way to build cpprof on this
+machine; or another way to build a program that is recorded. -live runs the live
+suite of the first two, too.
 """
 import datetime
 import os
@@ -14,6 +15,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import aarch64
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGES = """gcc g++ libc6-dev ninja-build pkg-config libdeflate-dev libdw-dev
@@ -259,6 +262,10 @@ def main():
     rows = [(name, "%s, gcc" % text, lambda log, name=name:
              release(name, cache, log, live))
             for name, text in RELEASES.items()]
+    rows += [("aarch64", "Debian 12 and its kernel for aarch64, under QEMU",
+              lambda log: aarch64.row(
+                  lambda words, **environment: run(words, log, **environment),
+                  cache, TOP, live, share_complete))]
     rows += [(name, "%s, cpprof by %s" % (here, name), lambda log, name=name:
               build(name, cache, log)) for name in BUILDS]
     rows += [(name, "%s, a program by %s" % (here, name), lambda log, name=name:
