@@ -4,6 +4,7 @@
  * went, and list them, where libc cannot be asked inside a handler.
  */
 #include "arch/atomic.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/unwind.h"
 #include "own/memory.h"
@@ -12,6 +13,7 @@
 #include <link.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct list {
@@ -151,15 +153,17 @@ by_address(const void *a, const void *b)
 static bool
 make_room(struct cpprof__module_buffer *b, size_t n)
 {
-    size_t capacity = b->capacity > 0 ? b->capacity : 128;
+    size_t capacity = b->capacity > 0 ? b->capacity : 128, bytes;
     void *memory;
 
     if (n <= b->capacity)
         return true;
     while (capacity < n)
         capacity *= 2;
-    memory = cpprof__calloc(capacity, sizeof *b->entries);
-    if (!memory)
+    bytes = capacity * sizeof *b->entries;
+    memory = mmap((void *)cpprof__table_place(bytes), bytes,
+                  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
         return false;
     store_release(&b->n, 0);
     store_release(&b->entries, memory);
