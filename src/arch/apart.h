@@ -17,11 +17,11 @@
 #include <stdint.h>
 
 /* Tunable: where blocks and tables begin, and how far down they go, as parts of
- * our own address: 2, 4 and 16 TB below 128 TB. What grows up from a program or
- * its heap is below that. */
-#define CPPROF__APART_BLOCKS 64u
-#define CPPROF__APART_TABLES 32u
-#define CPPROF__APART_END    8u
+ * our own address: an eighth, a quarter of a TB, and one, below 128 TB. Farther
+ * down they would part a hole that a program reserves tens of TB in. */
+#define CPPROF__APART_BLOCKS 1024u
+#define CPPROF__APART_TABLES 512u
+#define CPPROF__APART_END    128u
 
 /* In a program that the kernel does not move, and below it, there is no room.
  */

@@ -50,11 +50,22 @@ void *const __dso_handle = (void *)&__dso_handle;
 
 static bool is_used CPPROF__AT_START;
 
+/* Not a function of that name in another module. */
+CPPROF__FIRST_STEP static void
+find_vdso_clock(void)
+{
+    struct cpprof__definition clock;
+
+    cpprof__next_symbols(CPPROF__VDSO_CLOCK "\0", &clock, 1);
+    if (clock.address && clock.module->l_addr == getauxval(AT_SYSINFO_EHDR))
+        cpprof__vdso_clock = clock.address;
+}
+
 CPPROF__FIRST_STEP static void
 first_use(void)
 {
     store_release(&is_used, true);
-    cpprof__vdso_clock = cpprof__next_symbol(CPPROF__VDSO_CLOCK);
+    find_vdso_clock();
     cpprof__thread_pointer_learn(getauxval(AT_HWCAP2));
     cpprof__own_threads_learn();
     cpprof__fork_begin();
