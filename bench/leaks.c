@@ -2,22 +2,24 @@
 /*
  * A heap of so many MB in blocks of so many bytes, each of which leads to the
  * next one, in the order of addresses or in any; every 1 000th of them is lost.
- * Under LeakSanitizer it prints how long its check takes; else it says "ready"
- * and lives until its input ends.
+ * Under LeakSanitizer it prints how long its check takes; else it prints how many
+ * milliseconds the kernel needs to make a child of it, the median of nine, and
+ * lives until its input ends.
  *
  *     leaks MB BYTES seq|random
  */
+#define _GNU_SOURCE
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static void **all, *first;
-
-#ifdef LSAN
-int
-__lsan_do_recoverable_leak_check(void);
 
 static double
 seconds(clockid_t clock)
@@ -26,6 +28,38 @@ seconds(clockid_t clock)
 
     clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+#ifdef LSAN
+int
+__lsan_do_recoverable_leak_check(void);
+#else
+static int
+compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* By a system call: fork() would run handlers, too. */
+static double
+child_ms(void)
+{
+    double ms[9], begin;
+    long pid;
+    int i;
+
+    for (i = 0; i < 9; i++) {
+        begin = seconds(CLOCK_MONOTONIC);
+        pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+        if (pid == 0)
+            _exit(0);
+        ms[i] = (seconds(CLOCK_MONOTONIC) - begin) * 1e3;
+        waitpid((pid_t)pid, NULL, 0);
+    }
+    qsort(ms, 9, sizeof ms[0], compare);
+    return ms[4];
 }
 #endif
 
@@ -70,9 +104,10 @@ main(int argc, char **argv)
            seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
     fflush(stdout);
     _Exit(0);
-#endif
-    puts("ready");
+#else
+    printf("%.1f\n", child_ms());
     fflush(stdout);
+#endif
     while (getchar() != EOF)
         ;
     return first == NULL;

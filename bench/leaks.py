@@ -3,13 +3,17 @@
 """What a search for lost memory costs, beside LeakSanitizer: leaks.py BUILD.
 
 A heap of lists (leaks.c) in which every 1 000th block is lost, in a living
-process that is asked for its heapleak profile. SIZES="100 1000" are MB; 4000
-needs 9 GB of memory. SHAPES="64/seq 64/random 256/seq" are bytes of a block, and
-the order in which they lead to each other.
+process that is asked for its heapleak profile. Its threads stand still while the
+kernel makes a child of it, so "child ms" is the least that a pause can be: the
+median of nine children of the same process. SIZES="100 1000" are MB; 4000 needs
+9 GB of memory. SHAPES="64/seq 64/random 256/seq" are bytes of a block, and the
+order in which they lead to each other; "256/seq/huge" has its heap in huge pages.
+ROUNDS=3 processes are asked, and each column has its median.
 """
 import os
 import re
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -64,13 +68,15 @@ def look(running, seen, ended):
         time.sleep(0.02)
 
 
-def ours(build, folder, program, words):
+def ours(build, folder, program, words, huge):
     out, path = folder + "/leaks.pb.gz", folder + "/socket"
     env = dict(os.environ, LD_PRELOAD=build + "/libcpprof.so",
                CPPROF="heap=16k,symbolize=none,http=unix:" + path)
+    if huge:
+        env["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
     running = subprocess.Popen([program, *words], env=env,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    running.stdout.readline()
+    child = float(running.stdout.readline())
     memory, ended = [0], threading.Event()
     threading.Thread(target=look, args=(running, memory, ended)).start()
     begun = time.monotonic()
@@ -88,15 +94,16 @@ def ours(build, folder, program, words):
     pause = re.search(r"stood still for ([\d.]+) ms", text)
     lost = sum(int(m[1]) for m in
                re.finditer(r"^ *\d+ +(\d+):", raw, re.MULTILINE))
-    return cpu / 2, float(pause[1]) if pause else 0, max(memory), lost / 1e6, \
-        took
+    return child, float(pause[1]) if pause else 0, cpu / 2000, max(memory), \
+        lost / 1e6, took
 
 
 def main():
     build = os.path.abspath(sys.argv[1])
     sizes = os.environ.get("SIZES", "100 1000").split()
-    print("%-24s %10s %12s %10s %10s %10s   %s" % (
-        "heap", "pause ms", "CPU s, each", "own MB", "lost MB", "answer s",
+    rounds = int(os.environ.get("ROUNDS", 3))
+    print("%-24s %9s %9s %12s %7s %8s %9s   %s" % (
+        "heap", "child ms", "pause ms", "CPU s, each", "own MB", "lost MB", "answer s",
         "LeakSanitizer: stands still, CPU s"))
     with tempfile.TemporaryDirectory() as folder:
         plain, lsan = folder + "/plain", folder + "/lsan"
@@ -105,18 +112,19 @@ def main():
         for size in sizes:
             for shape in os.environ.get(
                     "SHAPES", "64/seq 64/random 256/seq").split():
-                bytes_, order = shape.split("/")
+                bytes_, order, *huge = shape.split("/")
                 words = (size, bytes_, order)
-                cpu, pause, memory, lost, took = ours(build, folder, plain,
-                                                      words)
+                runs = [ours(build, folder, plain, words, huge)
+                        for _ in range(rounds)]
+                middle = [statistics.median(column) for column in zip(*runs)]
                 theirs = "not there"
                 if has_lsan:
                     theirs = subprocess.run(
                         [lsan, *words], capture_output=True, text=True,
                         env=dict(os.environ, LSAN_OPTIONS="max_leaks=1")
                     ).stdout.strip()
-                print("%-24s %10.1f %12.2f %10d %10.3f %10.1f   %s" % (
-                    " ".join(words), pause, cpu / 1000, memory, lost, took,
+                print("%-24s %9.1f %9.1f %12.2f %7d %8.3f %9.1f   %s" % (
+                    " ".join([*words, *huge]), *middle,
                     theirs.replace(" ", " s, ") + " s"),
                     flush=True)
 
