@@ -2,9 +2,9 @@
 /*
  * A heap of so many MB in blocks of so many bytes, each of which leads to the
  * next one, in the order of addresses or in any; every 1 000th of them is lost.
- * Under LeakSanitizer it prints how long its check takes; else it prints how many
- * milliseconds the kernel needs to make a child of it, the median of nine, and
- * lives until its input ends.
+ * Under LeakSanitizer it prints how long its check takes; else it prints how
+ * many milliseconds the kernel needs to make a child of it, the median of nine,
+ * and lives until its input ends.
  *
  *     leaks MB BYTES seq|random
  */
