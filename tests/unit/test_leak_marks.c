@@ -188,6 +188,8 @@ a_block_is_found_behind_many_empty_words(void **state)
 
 /* ---- chunks ------------------------------------------------------------ */
 
+static struct cpprof__glibc_free_lists lists;
+
 /* Sizes of 0x40, but the second is free, and the last is the top. */
 static void
 make_chunks(uint64_t last)
@@ -211,13 +213,88 @@ chunks_are_walked_to_the_end(void **state)
     assert_int_equal(first, block(0));
     assert_int_equal(top, block(3));
     cpprof__marks_make(&marks, 4);
-    cpprof__glibc_add(&marks, first, end);
+    cpprof__glibc_add(&marks, first, end, &lists);
     cpprof__marks_ready(&marks);
     assert_int_equal(marks.n_blocks, 2);
     memory[2] = block(2) + 16;
     mark(block(0) + 16);
     assert_true(
         cpprof__marks_is_marked(cpprof__marks_find(&marks, block(2) + 16)));
+}
+
+/* A thread's cache, three chunks of 0x40 bytes, which all seem to be in use,
+ * and the top. The cache says that it has n of them, of which the second one
+ * leads to the first one, which leads to none. */
+#define CACHED(i)   (block(0) + 0x290 + 0x40 * (uintptr_t)(i) + 16)
+#define OF_CACHE(i) (memory + (CACHED(i) - block(0)) / 8)
+
+static void
+make_cache(uint16_t n, bool is_protected)
+{
+    uintptr_t end = block(20);
+    unsigned i;
+
+    memset(memory, 0, sizeof memory);
+    memset(&lists, 0, sizeof lists);
+    memory[1] = 0x291;
+    for (i = 0; i < 3; i++)
+        OF_CACHE(i)[-1] = 0x41;
+    OF_CACHE(3)[-1] = (end - CACHED(3) + 16) | 1;
+    memory[2] = (uint64_t)n << 32; /* of the third bin */
+    memory[2 + 16 + 2] = CACHED(1);
+    OF_CACHE(1)[0] = CACHED(0) ^ (is_protected ? CACHED(1) >> 12 : 0);
+    OF_CACHE(0)[0] = is_protected ? CACHED(0) >> 12 : 0;
+    OF_CACHE(1)[3] = CACHED(2); /* a stale word */
+    cpprof__marks_make(&marks, 4);
+    cpprof__glibc_add(&marks, block(0), end, &lists);
+    cpprof__marks_ready(&marks);
+    cpprof__glibc_add_free(&marks, &lists);
+    mark(CACHED(1));
+}
+
+static bool
+is_reached(uintptr_t address)
+{
+    return cpprof__marks_is_marked(cpprof__marks_find(&marks, address));
+}
+
+static void
+what_a_cache_holds_leads_nowhere(void **state)
+{
+    (void)state;
+    make_cache(2, true);
+    assert_int_equal(lists.n_caches, 1);
+    assert_false(is_reached(CACHED(2)));
+    make_cache(2, false);
+    assert_false(is_reached(CACHED(2)));
+}
+
+static void
+a_cache_that_is_being_changed_holds_blocks(void **state)
+{
+    (void)state;
+    make_cache(3, true);
+    assert_true(is_reached(CACHED(2)));
+    make_cache(1, true);
+    assert_true(is_reached(CACHED(2)));
+    make_cache(0, true);
+    assert_int_equal(lists.n_caches, 0);
+    assert_true(is_reached(CACHED(2)));
+}
+
+static void
+what_a_fastbin_holds_leads_nowhere(void **state)
+{
+    (void)state;
+    make_cache(0, true);
+    cpprof__marks_make(&marks, 4);
+    cpprof__glibc_add(&marks, block(0), block(20), &lists);
+    cpprof__marks_ready(&marks);
+    memory[300 + 2] = CACHED(1) - 16;
+    cpprof__glibc_note_arena(&lists, (uintptr_t)&memory[300 + 10]);
+    cpprof__glibc_add_free(&marks, &lists);
+    mark(CACHED(1));
+    assert_false(is_reached(CACHED(2)));
 }
 
 static void
@@ -264,6 +341,9 @@ main(void)
         cmocka_unit_test(of_each_cycle_one_block_is_direct),
         cmocka_unit_test(a_block_is_found_behind_many_empty_words),
         cmocka_unit_test(chunks_are_walked_to_the_end),
+        cmocka_unit_test(what_a_cache_holds_leads_nowhere),
+        cmocka_unit_test(a_cache_that_is_being_changed_holds_blocks),
+        cmocka_unit_test(what_a_fastbin_holds_leads_nowhere),
         cmocka_unit_test(damaged_chunks_are_no_heap),
         cmocka_unit_test(a_chunk_of_its_own_mapping_has_all_of_it),
     };

@@ -301,7 +301,9 @@ look(struct cpprof__roots *r)
     cpprof__marks_ready(m);
     if (m->failed || r->failed)
         end(shared, CPPROF__LEAK_NO_MEMORY);
-    if (!shared->walks)
+    if (shared->walks)
+        cpprof__glibc_add_free(m, r->free_lists);
+    else
         mark_gaps(r);
     cpprof__marks_from(m, shared->words, shared->n_words);
     cpprof__roots_mark_all(r);

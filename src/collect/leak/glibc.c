@@ -85,8 +85,121 @@ cpprof__glibc_find(uintptr_t from, uintptr_t last, uintptr_t end,
     return false;
 }
 
+/* ---- lists of what seems to be in use ---------------------------------- */
+
+/* A thread's cache: how many chunks, and the first block, of 32, 48, ... bytes
+ * (glibc 2.30 to 2.41). */
+#define CACHE_BINS 64
+struct cache {
+    uint16_t n[CACHE_BINS];
+    uint64_t first[CACHE_BINS];
+};
+
+#define FAST_BINS 10
+
+static uint64_t
+bin_size(unsigned bin)
+{
+    return MINIMUM + 16 * (uint64_t)bin;
+}
+
+/* Like one, at a glance; all of them empty is not worth a look. */
+static bool
+may_be_cache(uintptr_t at)
+{
+    const struct cache *cache = (const struct cache *)(at + CPPROF__CHUNK_HEAD);
+    bool has_any = false;
+    unsigned i;
+
+    if (size_of(at) != sizeof *cache + 16)
+        return false;
+    for (i = 0; i < CACHE_BINS; i++) {
+        if (!cache->n[i] != !cache->first[i] || cache->first[i] % 16)
+            return false;
+        has_any |= cache->n[i];
+    }
+    return has_any;
+}
+
 void
-cpprof__glibc_add(struct cpprof__marks *m, uintptr_t first, uintptr_t end)
+cpprof__glibc_note_arena(struct cpprof__glibc_free_lists *lists, uintptr_t top)
+{
+    if (lists->n_arenas < sizeof lists->arenas / sizeof *lists->arenas)
+        lists->arenas[lists->n_arenas++] = top;
+}
+
+/* Since 2.32 a pointer to the next is kept with the bits of where it stands. */
+static uintptr_t
+next_free(uintptr_t block, bool is_protected)
+{
+    return *(const uint64_t *)block ^ (is_protected ? block >> 12 : 0);
+}
+
+/* From block on: is each a chunk of that size, and the last one followed by
+ * none? Then how many there are, up to max; else 0. */
+static size_t
+count_free(const struct cpprof__marks *m, uintptr_t block, uint64_t size,
+           size_t max, bool is_protected)
+{
+    size_t n;
+
+    for (n = 0; block; n++) {
+        if (n == max || !cpprof__marks_find(m, block).area ||
+            size_of(block - CPPROF__CHUNK_HEAD) != size)
+            return 0;
+        block = next_free(block, is_protected);
+    }
+    return n;
+}
+
+/* A list that a thread was changing is no whole one, and stays as it is: all of
+ * it counts as in use. n: how many there must be; 0: as many as there are. */
+static void
+add_free_list(struct cpprof__marks *m, uintptr_t first, uint64_t size, size_t n)
+{
+    size_t max = n ? n : m->n_blocks;
+    size_t found = count_free(m, first, size, max, false);
+    bool is_protected = !found;
+    uintptr_t block;
+
+    if (is_protected)
+        found = count_free(m, first, size, max, true);
+    if (!found || (n && found != n))
+        return;
+    for (block = first; block; block = next_free(block, is_protected))
+        cpprof__marks_add_gap(cpprof__marks_area(m, block), block);
+}
+
+void
+cpprof__glibc_add_free(struct cpprof__marks *m,
+                       const struct cpprof__glibc_free_lists *lists)
+{
+    size_t i;
+    unsigned k;
+
+    for (i = 0; i < lists->n_caches; i++) {
+        const struct cache *cache =
+            (const struct cache *)(lists->caches[i] + CPPROF__CHUNK_HEAD);
+
+        for (k = 0; k < CACHE_BINS; k++)
+            if (cache->n[k])
+                add_free_list(m, cache->first[k], bin_size(k), cache->n[k]);
+    }
+    for (i = 0; i < lists->n_arenas; i++) {
+        const uint64_t *chunks = (const uint64_t *)lists->arenas[i] - FAST_BINS;
+
+        for (k = 0; k < FAST_BINS; k++)
+            if (chunks[k])
+                add_free_list(m, chunks[k] + CPPROF__CHUNK_HEAD, bin_size(k),
+                              0);
+    }
+}
+
+/* ---- heaps ------------------------------------------------------------ */
+
+void
+cpprof__glibc_add(struct cpprof__marks *m, uintptr_t first, uintptr_t end,
+                  struct cpprof__glibc_free_lists *lists)
 {
     struct cpprof__area *area =
         cpprof__marks_add_area(m, first + CPPROF__CHUNK_HEAD, end, 4);
@@ -98,6 +211,9 @@ cpprof__glibc_add(struct cpprof__marks *m, uintptr_t first, uintptr_t end)
             cpprof__marks_add_gap(area, at + CPPROF__CHUNK_HEAD);
         else
             cpprof__marks_add_block(m, area, at + CPPROF__CHUNK_HEAD);
+        if (next && may_be_cache(at) &&
+            lists->n_caches < sizeof lists->caches / sizeof *lists->caches)
+            lists->caches[lists->n_caches++] = at;
         if (!next)
             return;
         at = next;
@@ -107,7 +223,8 @@ cpprof__glibc_add(struct cpprof__marks *m, uintptr_t first, uintptr_t end)
 }
 
 uintptr_t
-cpprof__glibc_arena(uintptr_t start, uintptr_t limit, uintptr_t *from)
+cpprof__glibc_arena(uintptr_t start, uintptr_t limit, uintptr_t *from,
+                    struct cpprof__glibc_free_lists *lists)
 {
     const struct {
         uintptr_t arena, before, size, writable;
@@ -126,6 +243,8 @@ cpprof__glibc_arena(uintptr_t start, uintptr_t limit, uintptr_t *from)
         return 0;
     /* The first heap has the arena in it. */
     *from = arena_heap == start ? info->arena + 0x800 : start + 0x20;
+    if (arena_heap == start)
+        cpprof__glibc_note_arena(lists, info->arena + CPPROF__ARENA_BEFORE);
     return start + info->size;
 }
 

@@ -19,20 +19,41 @@ bool
 cpprof__glibc_find(uintptr_t from, uintptr_t last, uintptr_t end,
                    uintptr_t *first, uintptr_t *top);
 
-/* Its blocks as an area; free chunks are gaps. */
+/* What a thread's cache (tcache_perthread_struct) or a fastbin has in its lists
+ * is free, but its header says that it is in use. Here is where these lists
+ * begin; those that find no room are left to be blocks. */
+struct cpprof__glibc_free_lists {
+    uintptr_t caches[8192];
+    size_t n_caches;
+    uintptr_t arenas[1024]; /* their field top */
+    size_t n_arenas;
+};
+
+/* Its blocks as an area; free chunks are gaps. Notes what may be caches. */
 void
-cpprof__glibc_add(struct cpprof__marks *m, uintptr_t first, uintptr_t end);
+cpprof__glibc_add(struct cpprof__marks *m, uintptr_t first, uintptr_t end,
+                  struct cpprof__glibc_free_lists *lists);
+
+/* When the marks are ready: what is in these lists is gaps, too. */
+void
+cpprof__glibc_add_free(struct cpprof__marks *m,
+                       const struct cpprof__glibc_free_lists *lists);
 
 /* Does a thread arena's heap begin here, in memory that is there up to limit?
- * Then its end, and the first address where a chunk may begin; else 0. */
+ * Then its end, and the first address where a chunk may begin; else 0. Notes
+ * the arena if that lies in it. */
 uintptr_t
-cpprof__glibc_arena(uintptr_t start, uintptr_t limit, uintptr_t *from);
+cpprof__glibc_arena(uintptr_t start, uintptr_t limit, uintptr_t *from,
+                    struct cpprof__glibc_free_lists *lists);
 #define CPPROF__ARENA_ALIGNMENT (UINT64_C(1) << 26)
 
 /* The end of a chunk that has a mapping of its own, whose block is at address,
  * in memory that is there from start to limit; 0: there is none. */
 uintptr_t
 cpprof__glibc_mapped(uintptr_t address, uintptr_t start, uintptr_t limit);
+
+void
+cpprof__glibc_note_arena(struct cpprof__glibc_free_lists *lists, uintptr_t top);
 
 /* Are the words from `at` on those of main_arena, from its field top on, whose
  * lists of free chunks point into the heap? n: bytes from there on. */

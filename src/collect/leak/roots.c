@@ -348,6 +348,7 @@ leave_out_main_arena(struct cpprof__roots *r, uintptr_t top,
                 continue;
             cpprof__roots_add_hole(r, (uintptr_t)found - CPPROF__ARENA_BEFORE,
                                    (uintptr_t)found + CPPROF__ARENA_BYTES);
+            cpprof__glibc_note_arena(r->free_lists, (uintptr_t)found);
             return;
         }
     }
@@ -374,7 +375,7 @@ walk_main_heap(struct cpprof__roots *r)
     if (!start || !cpprof__glibc_find(start, start + PAGE, end, &first, &top))
         return;
     leave_out_main_arena(r, top, &(struct cpprof__leak_range){start, end});
-    cpprof__glibc_add(r->marks, first, end);
+    cpprof__glibc_add(r->marks, first, end, r->free_lists);
     cpprof__roots_add_hole(r, first, end);
 }
 
@@ -386,13 +387,14 @@ walk_arenas(struct cpprof__roots *r, const struct cpprof__leak_map *map)
 
     for (; at < map->end; at += CPPROF__ARENA_ALIGNMENT) {
         uintptr_t from, first, top;
-        uintptr_t end = cpprof__written_is(r->pagemap, at)
-                            ? cpprof__glibc_arena(at, map->end, &from)
-                            : 0;
+        uintptr_t end =
+            cpprof__written_is(r->pagemap, at)
+                ? cpprof__glibc_arena(at, map->end, &from, r->free_lists)
+                : 0;
 
         if (!end || !cpprof__glibc_find(from, from + 0x200, end, &first, &top))
             continue;
-        cpprof__glibc_add(r->marks, first, end);
+        cpprof__glibc_add(r->marks, first, end, r->free_lists);
         cpprof__roots_add_hole(r, at, end);
     }
 }
@@ -444,6 +446,11 @@ cpprof__roots_walk_heap(struct cpprof__roots *r)
 {
     size_t i;
 
+    r->free_lists = cpprof__leak_memory(sizeof *r->free_lists);
+    if (!r->free_lists) {
+        r->failed = true;
+        return;
+    }
     walk_main_heap(r);
     for (i = 0; i < r->n_maps; i++)
         if (!r->maps[i].is_file && !r->maps[i].is_heap &&

@@ -11,6 +11,7 @@
 #ifndef COLLECT_LEAK_ROOTS_H
 #define COLLECT_LEAK_ROOTS_H
 
+#include "collect/leak/glibc.h"
 #include "collect/leak/marks.h"
 #include "collect/leak/shared.h"
 
@@ -30,7 +31,8 @@ struct cpprof__roots {
     size_t n_maps, max_maps;
     struct cpprof__leak_range *holes; /* no roots */
     size_t n_holes, max_holes;
-    int pagemap; /* of this process */
+    struct cpprof__glibc_free_lists *free_lists; /* of a heap that is walked */
+    int pagemap;                                 /* of this process */
     int parent_pagemap, parent_mem;
     bool failed;
 };
