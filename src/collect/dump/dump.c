@@ -23,6 +23,7 @@
 #include "collect/signal/tables/reserve.h"
 #include "collect/store/tables.h"
 #include "collect/threads/action.h"
+#include "collect/threads/wait_clock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -161,7 +162,7 @@ struct looks {
     struct cpprof__dump *dump;
     bool details;
     int folder;
-    uint64_t now_ran; /* as the scheduler's clock has it; 0: not known */
+    struct cpprof__wait_clock clock;
 };
 
 /* Does it sleep? Then it is read from outside and not disturbed. */
@@ -205,19 +206,19 @@ ask(struct cpprof__dump *dump, size_t i)
 }
 
 static void
-add_details(const struct looks *l, struct cpprof__dump_thread *t)
+add_details(struct looks *l, struct cpprof__dump_thread *t)
 {
-    uint64_t ran = 0;
+    uint64_t began = 0;
 
     cpprof__task_wchan(l->folder, t->tid, t->wchan, sizeof t->wchan);
     if (t->task.state != 'R' && !t->wait.kind)
-        ran = cpprof__task_last_ran_ns(l->folder, t->tid);
-    if (ran && l->now_ran > ran)
-        t->idle_ns = l->now_ran - ran;
+        began = cpprof__wait_began(&l->clock, l->folder, t->tid);
+    if (began)
+        t->idle_ns = cpprof__now_ns(CLOCK_MONOTONIC) - began;
 }
 
 static void
-look(const struct looks *l, size_t i)
+look(struct looks *l, size_t i)
 {
     struct cpprof__dump_thread *t = &l->dump->threads[i];
     const struct cpprof__blocked_thread_who who =
@@ -245,11 +246,9 @@ look(const struct looks *l, size_t i)
 static void
 look_at_all(struct cpprof__dump *dump, bool details)
 {
-    struct looks looks = {dump, details, cpprof__tasks_folder(), 0};
+    struct looks looks = {dump, details, cpprof__tasks_folder(), {{0}}};
     size_t i;
 
-    if (details)
-        looks.now_ran = cpprof__task_last_ran_ns(looks.folder, dump->caller);
     for (i = 0; i < dump->n; i++)
         look(&looks, i);
     if (looks.folder >= 0)

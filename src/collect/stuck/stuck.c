@@ -15,7 +15,7 @@
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/store/tables.h"
-#include "collect/stuck/wait_clock.h"
+#include "collect/threads/wait_clock.h"
 #include "own/memory.h"
 
 #include <errno.h>

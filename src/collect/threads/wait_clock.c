@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "collect/stuck/wait_clock.h"
+#include "collect/threads/wait_clock.h"
 
 #include "arch/clock.h"
 #include "collect/runtime/own_threads.h"
