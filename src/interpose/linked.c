@@ -31,6 +31,15 @@ static void *const addresses[CPPROF__N_NEXT] = {
     CPPROF__NAMES(ADDRESS) CPPROF__NAMES_BENEATH(ADDRESS)};
 void *const *cpprof__linked = addresses;
 
+#ifdef CPPROF__NAMES_LACKING /* musl */
+#define LACKING(name) extern char real_##name[] __attribute__((weak));
+CPPROF__NAMES_LACKING(LACKING)
+
+/* The list of modules is the loader's. */
+static struct r_debug no_modules;
+struct r_debug *_dl_debug_addr = &no_modules;
+#endif
+
 /* init.c refers to it, which takes this file along. */
 extern const char cpprof__links_names;
 const char cpprof__links_names = 0;

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-REPLACED = re.compile(r"(src_interpose_init|plug_in)\.c\.o")
+REPLACED = re.compile(r"(src_interpose_init|plug_in|no_plug_ins)\.c\.o")
 
 
 def names(text, macro=None):

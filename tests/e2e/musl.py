@@ -130,6 +130,38 @@ def test_variable(tap, alone, folder):
               "not known to cpprof"])
 
 
+def test_static(tap, cpprof, folder):
+    """A program that is linked statically with musl and with the library, whose
+    own functions are seen in its stacks where they are not optimised."""
+    os.chdir(folder)
+    linked = run(MUSL_CC + [
+        "-static", "-O1", "-g", os.path.join(TOP, "examples/static_program.c"),
+        "-I" + os.path.join(TOP, "include"), "-Wl,@musl/static.link",
+        "musl/libcpprof-static.a",
+        "/usr/lib/%s-linux-gnu/libdeflate.a" % os.uname().machine,
+        "-o", "static"])
+    tap.same("static: it links without a word", linked, (0, "", ""))
+    for command, environment in (
+            (["./static"], {"CPPROF": "cpu,heap,block,out=static.%k.pb.gz"}),
+            ([cpprof, "record", "-t", "cpu,heap,block", "-o",
+              "static.%k.pb.gz", "--", "./static"], {})):
+        for old in glob.glob("static.*.pb.gz"):
+            os.unlink(old)
+        name = "static, by %s" % os.path.basename(command[0])
+        tap.same(name + ": it ends as alone",
+                 run(command, **environment)[:2], (0, ""))
+        cpu, heap, block = (stacks(cpprof, "static.%s.pb.gz" % kind)
+                            for kind in ("cpu", "heap", "block"))
+        tap.near(name + ": seconds", sum(cpu.values()) / 1e9, 0.25, 0.1)
+        tap.less(name + ": the thread's stacks are whole", 0.7,
+                 share(cpu, r"^start;(.*;)?work;burn_cpu"))
+        tap.same(name + ": who asked for the blocks",
+                 {re.sub(".*;main;(\\w+).*", r"\1", stack) for stack in heap},
+                 {"keep_memory"})
+        tap.less(name + ": waiters of the mutex", 0,
+                 share(block, r"^start;(.*;)?work;pthread_mutex_lock"))
+
+
 def test_hosts(tap, folder):
     """Hosts of the guest suite that musl has shown to be its own cases."""
     preload = os.path.join(folder, "musl/$LIB/libcpprof.so")
@@ -179,6 +211,7 @@ def main():
     test_kinds(tap, here, alone[:2], folder)
     test_trees(tap, here, folder)
     test_variable(tap, alone[:2], folder)
+    test_static(tap, here, folder)
     test_hosts(tap, folder)
     return tap.end()
 

@@ -64,6 +64,16 @@ sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *end);
 void *
 pvalloc(size_t n);
 
+/* All of them, for src/interpose/linked.c: the linker does not find them. */
+#define CPPROF__NAMES_LACKING(X)                                               \
+    X(pthread_mutex_clocklock)                                                 \
+    X(pthread_rwlock_clockrdlock)                                              \
+    X(pthread_rwlock_clockwrlock)                                              \
+    X(pthread_cond_clockwait)                                                  \
+    X(pthread_clockjoin_np)                                                    \
+    X(sem_clockwait)                                                           \
+    X(pvalloc)
+
 /* ---- the loader ------------------------------------------------------- */
 
 /* Its list of modules; glibc's _r_debug. */
