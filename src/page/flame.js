@@ -48,33 +48,34 @@ const style = name =>
 class Boxes {
   // order 'n': children by name; width 'new' or 'old' of a comparison.
   constructor(data, order, width) {
+    const at = order === 'n' ? byName(data) : data.boxes;
+    const n = at.length / STRIDE, left = new Int32Array(n); // children to come
     this.data = data;
-    this.at = order === 'n' ? byName(data) : data.boxes;
-    this.n = this.at.length / STRIDE;
-    this.up = new Int32Array(this.n);
-    this.end = new Int32Array(this.n);
-    this.deep = new Int32Array(this.n);
-    this.x = new Float64Array(this.n);
-    this.w = new Float64Array(this.n);
-    this.inside = new Float64Array(this.n); // weight of the children
+    this.at = at;
+    this.n = n;
+    this.up = new Int32Array(n);
+    this.end = new Int32Array(n);
+    this.deep = new Int32Array(n);
+    this.x = new Float64Array(n);
+    this.w = new Float64Array(n);
+    this.inside = new Float64Array(n); // weight of the children
     this.width = width;
-    const left = [], way = [], edge = [];
-    for (let i = 0; i < this.n; i++) {
-      while (way.length && !left[left.length - 1]) {
-        this.end[way.pop()] = i; left.pop(); edge.pop();
+    const {up, end, deep, x, w, inside} = this;
+    let in_ = -1; // the box that the next one is in
+    for (let i = 0; i < n; i++) {
+      for (; in_ >= 0 && !left[in_]; in_ = up[in_]) end[in_] = i;
+      up[i] = in_;
+      w[i] = this.weigh(at[STRIDE * i + 3], at[STRIDE * i + 4]);
+      if (in_ >= 0) {
+        deep[i] = deep[in_] + 1;
+        x[i] = x[in_] + inside[in_];
+        inside[in_] += w[i];
+        left[in_]--;
       }
-      const d = way.length;
-      this.up[i] = d ? way[d - 1] : -1;
-      this.deep[i] = d;
-      this.w[i] = this.weigh(this.plus(i), this.minus(i));
-      this.x[i] = d ? edge[d - 1] : 0;
-      if (d) {
-        edge[d - 1] += this.w[i]; left[d - 1]--;
-        this.inside[way[d - 1]] += this.w[i];
-      }
-      way.push(i); left.push(this.at[STRIDE * i + 2]); edge.push(this.x[i]);
+      left[i] = at[STRIDE * i + 2];
+      in_ = i;
     }
-    while (way.length) this.end[way.pop()] = this.n;
+    for (; in_ >= 0; in_ = up[in_]) end[in_] = n;
   }
   weigh(plus, minus) {
     return this.width === 'new' ? plus : this.width === 'old' ? minus :
@@ -277,23 +278,26 @@ class Flame {
     this.paint();
     this.tell();
   }
-  // What is drawn at this width: boxes of half a pixel or more.
+  // What is drawn at this width: boxes of a pixel of the screen or more.
   layout(width) {
     const b = this.boxes, zoom = this.zoom, end = b.end[zoom];
     const skip = this.options.skip || 0, deep = b.deep, rects = [];
     this.laid = width;
     this.from = b.x[zoom];
     this.per = width / (b.w[zoom] || 1);
-    const least = 0.5 / this.per;
+    const least = 1 / (window.devicePixelRatio || 1) / this.per;
+    const {up, x, w} = b, filled = new Float64Array(b.n);
     let bottom = deep[zoom];
-    for (let i = b.up[zoom]; i >= 0; i = b.up[i])
+    for (let i = up[zoom]; i >= 0; i = up[i])
       if (deep[i] >= skip) rects.push(i);
     for (let i = zoom; i < end;) {
-      if (b.w[i] < least) { i = b.end[i]; continue; }
+      if (w[i] < least) { i = b.end[i]; continue; }
       if (deep[i] > bottom) bottom = deep[i];
       if (deep[i] >= skip) rects.push(i);
+      if (i > zoom) filled[up[i]] = x[i] + w[i] - x[up[i]];
       i++;
     }
+    this.filled = filled; // by box: how far those below it reach
     this.bottom = bottom;
     this.rects = rects;
   }
@@ -390,11 +394,11 @@ class Flame {
     });
     this.fill(c, look, seen);
     c.fillStyle = look.rest;
-    // What is below a box and was not sent.
+    // What is below a box and too small.
     const next = this.options.flip ? -H : H, least = 1.5 / this.per;
     for (const i of seen) {
-      const rest = i < this.zoom ? 0 : b.hidden(i);
-      if (rest >= least) c.fillRect(this.left(i) + b.inside[i] * this.per,
+      const rest = i < this.zoom ? 0 : b.inside[i] + b.hidden(i) - this.filled[i];
+      if (rest >= least) c.fillRect(this.left(i) + this.filled[i] * this.per,
         this.high(i) + next, rest * this.per - 1, H - 1);
     }
     if (b.data.diff) {

@@ -438,12 +438,12 @@ def test_boxes(s):
              [path + ("call",), path + ("call", "read")])
     tap.same("and says where it is", deep["zoom"], 4)
     tap.ok("with the same values", all(value[p] == v for p, v, _ in found))
-    small = [p for p, _, _ in boxes(s.data("boxes?w=25"))]
-    tap.ok("what is less than half a pixel is not sent",
+    small = [p for p, _, _ in boxes(s.data("boxes?w=50"))]
+    tap.ok("what is less than a pixel is not sent",
            ("main", "eval", "call") in small and
            ("main", "eval", "call", "rare") not in small, small)
     near = [p for p, _, _ in boxes(s.data(
-        "boxes?w=25&z=" + address(("main", "eval", "call"))))]
+        "boxes?w=50&z=" + address(("main", "eval", "call"))))]
     tap.ok("but it is when its caller is enlarged",
            ("main", "eval", "call", "rare") in near, near)
     tap.same("and so it does by the way there", s.data("boxes?z=" + way(path)),

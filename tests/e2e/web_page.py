@@ -790,6 +790,37 @@ def test_configs(b, s):
     calm(b, "configs")
 
 
+def test_thin(b, folder):
+    """Boxes that a wider page would draw."""
+    with open(os.path.join(folder, "thin"), "w", encoding="ascii") as file:
+        file.write("main;big 10000\n" + "".join(
+            "main;thin%d 8\n" % k for k in range(200)))
+    s = Server("thin", cwd=folder)
+    b.open(s.url + "flamegraph")
+    ready(b)
+    sent = b.tell("view.flame.boxes.data.names.filter(n => n.startsWith('thin'))"
+                  ".length")
+    seen = boxes(b)
+    beside = "(() => { const r = cpprof.shown().find(r => r.name === 'big'), " \
+             "c = view.flame.canvas, at = c.getBoundingClientRect(), " \
+             "d = c.getContext('2d').getImageData(r.x + r.width - at.left + 9, " \
+             "r.y - at.top + 2, 90, 14).data; " \
+             "return new Set(d.filter((v, k) => k % 4 === 0)).size; })()"
+    tap.ok("boxes below a pixel are hatched together, though they were sent",
+           sent == 200 and sorted(seen) == ["big", "main", "root"] and
+           b.tell(beside) > 1, sent, seen, b.tell(beside))
+    b.open(s.url + "flamegraph?so=n")
+    ready(b)
+    tap.ok("and so they are in the order of names", b.tell(beside) > 1)
+    b.ask("Emulation.setDeviceMetricsOverride", width=1900, height=600,
+          deviceScaleFactor=1, mobile=False)
+    b.wait("cpprof.shown().length > 200", 5)
+    tap.same("on a wider page they are drawn", len(boxes(b)), 203)
+    b.ask("Emulation.clearDeviceMetricsOverride")
+    calm(b, "thin")
+    s.close()
+
+
 def test_life(b, folder):
     """A page that is there before the profile, and after the server."""
     path = os.path.join(folder, "pipe")
@@ -847,6 +878,7 @@ def main():
             test_reader(b, s)
             test_types(b, folder)
             test_deeper(b, folder)
+            test_thin(b, folder)
             test_timeline(b, s, folder)
             test_folded(b, folder)
             test_commands(b, s, folder)

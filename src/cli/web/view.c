@@ -55,8 +55,9 @@
  * A page that comes without tells how far the reading is. */
 #define FIRST_MS 400
 
-/* A box is drawn if it is this many pixels wide; and so many boxes at most. */
-#define LEAST_PIXELS  0.5
+/* Tunables. A box is sent if it is this many pixels wide, as the page draws it;
+ * and so many boxes at most. */
+#define LEAST_PIXELS  1
 #define DEFAULT_WIDTH 1900
 #define MAX_BOXES     20000
 
