@@ -9,12 +9,15 @@ server and its children from its start to the answer, by /proc; memory the peak
 of the server, and of ours also the largest of its children's. Figures are
 medians. pprof needs minutes and 16 GB for 200 000 samples, so it is asked for
 them only with WEB_PEER=1, and never for the 2 000 000 of the largest profile.
-The time to the first picture is Chromium's, where it is there; it is not asked for a
-page of pprof that has hundreds of megabytes. $SPEEDSCOPE may name the folder of an
+The time to the first picture is Chromium's, where it is there, the median of at least
+7; it is not asked for a page of pprof that has hundreds of megabytes. Beside it stand
+empty pages in a new tab of the same browser: of a server, which is what Chromium needs
+for any page of ours, and of a file. Their spread tells how quiet the machine was. $SPEEDSCOPE may name the folder of an
 unpacked release of speedscope, with its index.html; then that opens the same files,
 but for the largest, which it cannot.
 """
 import base64
+import http.server
 import json
 import os
 import re
@@ -24,6 +27,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -35,6 +39,7 @@ from data import go_pprof, make_profiles  # noqa: E402
 
 TICK = os.sysconf("SC_CLK_TCK")
 LARGEST_IN_BROWSER = 30 << 20
+PICTURES = 7  # a page needs as long as the machine has other work
 
 
 class Server:
@@ -144,19 +149,33 @@ def time_picture(browser, is_there, url_of):
         browser.tell("window.drawn") / 1000 - begin
 
 
+EMPTY = b"<!doctype html><canvas></canvas>"
+HAS_CANVAS = "document.querySelector('canvas')"
+
+
+class EmptyPage(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(EMPTY)))
+        self.end_headers()
+        self.wfile.write(EMPTY)
+
+    def log_message(self, *_):
+        pass
+
+
 def first_picture(words, page, is_there):
     """Seconds from the start of the command until it listens, until there is a
-    picture, and for a tab with an empty page; then Chromium's CPU time for the
-    last two."""
-    chromium = find_browser()
-    if not chromium:
-        return [None] * 5
+    picture, for an empty page of a server and for one of a file; then Chromium's
+    CPU time for the last three."""
     home = tempfile.mkdtemp()
-    browser = Browser(chromium, home)
+    browser = Browser(find_browser(), home)
     empty = os.path.join(home, "empty.html")
-    with open(empty, "w", encoding="ascii") as file:
-        file.write("<!doctype html><canvas></canvas>")
-    has_canvas = "document.querySelector('canvas')"
+    with open(empty, "wb") as file:
+        file.write(EMPTY)
+    plain = http.server.ThreadingHTTPServer(("127.0.0.1", 0), EmptyPage)
+    threading.Thread(target=plain.serve_forever, daemon=True).start()
     servers, listening = [], []
 
     def serve():
@@ -164,20 +183,25 @@ def first_picture(words, page, is_there):
         listening.append(servers[0].listens())
         return servers[0].url + page
 
+    def measure(is_there, url_of):
+        before = cpu_below(browser.process.pid)
+        seconds = time_picture(browser, is_there, url_of)
+        time.sleep(0.5)
+        return seconds, cpu_below(browser.process.pid) - before
+
     try:
         # Or Chromium's own start is measured, too.
-        time_picture(browser, has_canvas, lambda: "file://" + empty)
-        time.sleep(1)
-        cpu = [cpu_below(browser.process.pid)]
-        seconds = []
-        for work in ((has_canvas, lambda: "file://" + empty),
-                     (is_there, serve)):
-            seconds.append(time_picture(browser, *work))
-            time.sleep(0.5)
-            cpu.append(cpu_below(browser.process.pid))
-        return [listening[0], seconds[1], seconds[0], cpu[2] - cpu[1],
-                cpu[1] - cpu[0]]
+        measure(HAS_CANVAS, lambda: "file://" + empty)
+        time.sleep(0.5)
+        of_file = measure(HAS_CANVAS, lambda: "file://" + empty)
+        of_server = measure(HAS_CANVAS, lambda: "http://127.0.0.1:%d/" %
+                            plain.server_port)
+        ours = measure(is_there, serve)
+        return listening + [what[k] for k in (0, 1)
+                            for what in (ours, of_server, of_file)]
     finally:
+        plain.shutdown()
+        plain.server_close()
         for server in servers:
             server.close()
         browser.close()
@@ -385,15 +409,21 @@ def row(label, words, page, rest, rounds, is_there):
     runs = [visit(words, page, rest) for _ in range(rounds)]
     middle = [statistics.median(run[i] for run in runs)
               for i in range(len(runs[0]))]
-    pictures = [[None] * 5]
-    if middle[0] < LARGEST_IN_BROWSER / 1e6:
+    pictures = []
+    if middle[0] < LARGEST_IN_BROWSER / 1e6 and find_browser():
         pictures = [first_picture(words, page[0], is_there)
-                    for _ in range(rounds)]
-    seconds = [statistics.median(p[i] for p in pictures)
-               if all(p[i] for p in pictures) else None for i in range(5)]
-    print("%-20s %8.2f %8.2f %8.0f %8s %8s %8s %8s %8s %s" % (
-        label, *middle[:3], *("%.3f" % s if s else "-" for s in seconds),
+                    for _ in range(max(rounds, PICTURES))]
+    seen = [[p[i] for p in pictures if p[i] is not None] for i in range(7)]
+    print("%-20s %8.2f %8.2f %8.0f %s %s" % (
+        label, *middle[:3],
+        " ".join("%8.3f" % statistics.median(s) if s and len(s) == len(pictures)
+                 else "%8s" % "-" for s in seen),
         " ".join("%8.3f" % v for v in middle[3:])), flush=True)
+    if all(seen):
+        print("  picture %.3f to %.3f, an empty page of a server %.3f to %.3f; "
+              "%d runs, load average %.1f" % (
+                  min(seen[1]), max(seen[1]), min(seen[2]), max(seen[2]),
+                  len(pictures), os.getloadavg()[0]), flush=True)
 
 
 def main():
@@ -407,8 +437,8 @@ def main():
         name + "-base": ["--preset", name, "--sample-seed", "2"]
         for name in paths})
     print("%-20s" % "" + " ".join("%8s" % word for word in (
-        "MB sent", "CPU s", "peak MB", "listens", "picture", "empty",
-        "its CPU", "empty", "top", "filter", "enlarge", "again")))
+        "MB sent", "CPU s", "peak MB", "listens", "picture", "empty", "file",
+        "its CPU", "empty", "file", "top", "filter", "enlarge", "again")))
     for name, path in paths.items():
         ours = [os.path.join(build, "cpprof"), "-http=localhost:PORT",
                 "-no_browser", "-symbolize=none", path]
@@ -438,8 +468,9 @@ def main():
                 "svg *').length > 1")
     print("listens, picture: seconds from the start of the command until it "
           "listens, and\nto boxes in a new tab of Chromium, which runs already; its "
-          "CPU: Chromium's;\nempty: of a tab with an empty page; the last "
-          "columns: CPU seconds of the\nserver for one more view")
+          "CPU: Chromium's;\nempty, file: of a tab with an empty page of a "
+          "server, of a file; the last\ncolumns: CPU seconds of the server for "
+          "one more view")
 
 
 if __name__ == "__main__":
