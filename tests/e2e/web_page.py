@@ -821,6 +821,24 @@ def test_thin(b, folder):
     s.close()
 
 
+def test_dark(b, s):
+    """What is seen before the script has run, and after it."""
+    body = "getComputedStyle(document.body).backgroundColor"
+    seen = []
+    for is_off in (True, False):
+        b.open_tab()
+        b.ask("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": "dark"}])
+        b.ask("Emulation.setScriptExecutionDisabled", value=is_off)
+        b.ask("Page.navigate", url=s.url + "flamegraph")
+        b.wait("!!document.getElementById('first') || !!window.cpprof", 5)
+        seen.append(max(map(int, re.findall(r"\d+", b.tell(body)))))
+    tap.ok("in the dark there is nothing bright before the script",
+           max(seen) < 40, seen)
+    ready(b)
+    calm(b, "dark")
+
+
 def test_life(b, folder):
     """A page that is there before the profile, and after the server."""
     path = os.path.join(folder, "pipe")
@@ -830,10 +848,15 @@ def test_life(b, folder):
     b.wait("!!document.querySelector('.note')", 5)
     tap.ok("the page tells what is being read", "reading " + path in text(
         b, ".note"), text(b, ".note"))
+    bars = "['header', 'footer'].map(e => getComputedStyle(" \
+           "document.querySelector(e)).visibility).join()"
+    waiting = b.tell(bars)
     with open(path, "w", encoding="ascii") as file:
         file.write(STACKS)
     tap.ok("and goes on by itself", ready(b) and b.tell(
         "document.querySelectorAll('tr.row').length") == 9)
+    tap.same("nothing can be chosen before there is a profile",
+             (waiting, b.tell(bars)), ("hidden,hidden", "visible,visible"))
     s.close()
     tap.ok("a server that has ended is told", b.wait(
         "!!document.getElementById('gone')", 20) and "read" in text(b, "main"))
@@ -884,6 +907,7 @@ def main():
             test_commands(b, s, folder)
             test_completion(b)
             test_configs(b, s)
+            test_dark(b, s)
             test_life(b, folder)
         finally:
             b.close()

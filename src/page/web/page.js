@@ -464,7 +464,7 @@ const save = () => dialog('Save', ...EXPORTS.map(([label, format, file]) =>
 
 function theme(name) {
   const dark = name ? name === 'dark' : !isDark();
-  document.documentElement.classList.toggle('dark', dark);
+  document.documentElement.className = dark ? 'dark' : '';
   charts().forEach(c => { c.colors.clear(); c.draw(); });
   if (view && view.lane) view.draw();
   try { if (!name) localStorage.setItem('cpprof-theme', dark ? 'dark' : 'light'); }
