@@ -9,14 +9,16 @@ server and its children from its start to the answer, by /proc; memory the peak
 of the server, and of ours also the largest of its children's. Figures are
 medians. pprof needs minutes and 16 GB for 200 000 samples, so it is asked for
 them only with WEB_PEER=1, and never for the 2 000 000 of the largest profile.
-The time to the first picture is Chromium's, where it is there, the median of at least
-7; it is not asked for a page of pprof that has hundreds of megabytes. Beside it stand
-empty pages in a new tab of the same browser: of a server, which is what Chromium needs
-for any page of ours, and of a file. Their spread tells how quiet the machine was. $SPEEDSCOPE may name the folder of an
-unpacked release of speedscope, with its index.html; then that opens the same files,
-but for the largest, which it cannot.
+The time to the first picture is Chromium's, where it is there: the median of at
+least 7, of pprof's smallest profile one, and none of a page of hundreds of megabytes.
+Beside it stand empty pages in new tabs of the same browser: of a server, which is
+what Chromium needs for any page of ours, and of a file. Their spread tells how quiet
+the machine was. $SPEEDSCOPE may name the folder of an unpacked release of speedscope,
+with its index.html; then that opens the same files, but for the largest, which it
+cannot.
 """
 import base64
+import gzip
 import http.server
 import json
 import os
@@ -56,10 +58,12 @@ class Server:
         self.url = "http://127.0.0.1:%d/ui/" % self.port
 
     def get(self, path):
-        """An answer, as soon as there is one."""
+        """An answer, as soon as there is one; a page as a browser gets it."""
+        request = urllib.request.Request(self.url + path, headers={
+            "Accept-Encoding": "gzip"})
         while True:
             try:
-                with urllib.request.urlopen(self.url + path) as answer:
+                with urllib.request.urlopen(request) as answer:
                     return answer.read()
             except urllib.error.HTTPError as error:
                 if error.code != 503:
@@ -94,13 +98,20 @@ class Server:
         self.process.wait()
 
 
+def unpacked(data):
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
 def visit(words, page, rest):
     """[MB sent, CPU s, peak MB] of a page and what it asks for; then the CPU
     seconds of another view, and of the same again."""
     server = Server(words)
     try:
-        sent = sum(len(server.get(path)) for path in page)
-        figures = [sent / 1e6, server.cpu(), server.peak()]
+        answers = [server.get(page)]
+        # The first boxes are in it, if the profile was read soon.
+        if b'{"width":2000,"first":null' in unpacked(answers[0]):
+            answers.append(server.get("api/first?gz=t&w=1000"))
+        figures = [sum(map(len, answers)) / 1e6, server.cpu(), server.peak()]
         for path in rest:
             before = server.cpu()
             server.get(path)
@@ -405,14 +416,14 @@ def enlarged(words):
     return "&z=%08x%08x-%s" % (*whole, steps)
 
 
-def row(label, words, page, rest, rounds, is_there):
+def row(label, words, page, rest, rounds, n_pictures, is_there):
     runs = [visit(words, page, rest) for _ in range(rounds)]
     middle = [statistics.median(run[i] for run in runs)
               for i in range(len(runs[0]))]
     pictures = []
     if middle[0] < LARGEST_IN_BROWSER / 1e6 and find_browser():
-        pictures = [first_picture(words, page[0], is_there)
-                    for _ in range(max(rounds, PICTURES))]
+        pictures = [first_picture(words, page, is_there)
+                    for _ in range(n_pictures)]
     seen = [[p[i] for p in pictures if p[i] is not None] for i in range(7)]
     print("%-20s %8.2f %8.2f %8.0f %s %s" % (
         label, *middle[:3],
@@ -443,11 +454,9 @@ def main():
         ours = [os.path.join(build, "cpprof"), "-http=localhost:PORT",
                 "-no_browser", "-symbolize=none", path]
         deep = "api/boxes?w=1900&gz=t" + enlarged(ours)
-        files = ["flamegraph"]
-        row("cpprof " + name, ours, files + [
-            "api/profile?gz=t", "api/boxes?gz=t&w=1900"],
+        row("cpprof " + name, ours, "flamegraph",
             ["api/table?max=50000&gz=t", "api/boxes?w=1900&gz=t&i=util",
-             deep, deep], rounds,
+             deep, deep], rounds, max(rounds, PICTURES),
             "typeof view === 'object' && view && view.flame && "
             "view.flame.rects.length > 1")
         if name != "large":
@@ -462,8 +471,8 @@ def main():
                            (name == "medium" and os.environ.get("WEB_PEER"))):
             row("go pprof " + name, [
                 go_pprof(), "-http=localhost:PORT", "-no_browser",
-                "-symbolize=none", path], ["flamegraph"],
-                ["top", "flamegraph?i=util"], max(rounds // 3, 1),
+                "-symbolize=none", path], "flamegraph",
+                ["top", "flamegraph?i=util"], max(rounds // 3, 1), max(rounds // 3, 1),
                 "document.querySelectorAll('#flame-chart *, #stack-chart *, "
                 "svg *').length > 1")
     print("listens, picture: seconds from the start of the command until it "
