@@ -14,6 +14,82 @@
 #define ARCH_LIBC_H
 
 #include <features.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a variable of the library is for each thread: below the thread pointer,
+ * or in storage that a table of the thread leads to. */
+struct cpprof__libc_place {
+    uintptr_t distance;
+    uintptr_t module; /* 0: from the thread pointer */
+};
+
+#if defined __GLIBC__ || !defined __x86_64__
+
+static inline struct cpprof__libc_place
+cpprof__libc_place(uintptr_t variable, uintptr_t pointer)
+{
+    return (struct cpprof__libc_place){variable - pointer, 0};
+}
+
+/* Its address; 0: there is none. may_read asks before memory is read that may
+ * not be there; NULL: it is. */
+static inline uintptr_t
+cpprof__libc_place_at(const struct cpprof__libc_place *place, uintptr_t pointer,
+                      bool (*may_read)(uintptr_t))
+{
+    (void)may_read;
+    return pointer + place->distance;
+}
+
+#else
+
+/* musl: a thread's descriptor is at its thread pointer, and the second word of
+ * it leads to the table: how many modules there are, then the storage of each.
+ * Source: musl, pthread_impl.h and __tls_get_addr(). */
+static inline uintptr_t
+cpprof__libc_word(uintptr_t at, bool (*may_read)(uintptr_t))
+{
+    return at % sizeof at == 0 && (!may_read || may_read(at))
+               ? *(volatile uintptr_t *)at
+               : 0;
+}
+
+static inline uintptr_t
+cpprof__libc_place_at(const struct cpprof__libc_place *place, uintptr_t pointer,
+                      bool (*may_read)(uintptr_t))
+{
+    uintptr_t table = cpprof__libc_word(pointer + sizeof pointer, may_read);
+    uintptr_t n = table ? cpprof__libc_word(table, may_read) : 0;
+    uintptr_t storage =
+        n >= place->module
+            ? cpprof__libc_word(table + place->module * sizeof table, may_read)
+            : 0;
+
+    return place->module && storage ? storage + place->distance : 0;
+}
+
+/* The variable is in the nearest storage below it. */
+static inline struct cpprof__libc_place
+cpprof__libc_place(uintptr_t variable, uintptr_t pointer)
+{
+    struct cpprof__libc_place place = {0, 0}, tried = {0, 0};
+    uintptr_t table = ((uintptr_t *)pointer)[1], n = *(uintptr_t *)table;
+    uintptr_t storage, best = 0;
+
+    for (tried.module = 1; tried.module <= n; tried.module++) {
+        storage = cpprof__libc_place_at(&tried, pointer, NULL);
+        if (storage > best && storage <= variable) {
+            best = storage;
+            place.module = tried.module;
+            place.distance = variable - storage;
+        }
+    }
+    return place;
+}
+
+#endif
 
 #ifdef __GLIBC__
 

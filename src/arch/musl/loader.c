@@ -7,7 +7,10 @@
 #include "collect/runtime/next.h"
 #include "collect/signal/unwind/unwind.h"
 
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct search {
@@ -50,19 +53,52 @@ cpprof__musl_dladdr1(const void *address, Dl_info *info, void **map, int kind)
     return m != NULL;
 }
 
+/* The 28th field of /proc/PID/stat, behind a name in brackets, is where the
+ * kernel put the arguments. 0: it cannot be read. */
+#define FIELDS_BEHIND_NAME 26
+
+static uintptr_t
+first_sp_of_kernel(void)
+{
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+    char text[1024];
+    const char *at;
+    unsigned i;
+
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    at = strrchr(text, ')');
+    for (i = 0; at && i < FIELDS_BEHIND_NAME; i++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
 /* At the start libc's variable leads to where the kernel put the environment:
  * in front of it are 0, the arguments from the last one on, and their number,
- * at which the stack pointer was. Before the library's first steps, which may
- * change a variable. */
-__attribute__((constructor(101))) static void
-note_first_sp(void)
+ * at which the stack pointer was. */
+static uintptr_t
+first_sp_by_environment(void)
 {
     const uintptr_t *end = (const uintptr_t *)environ - 1;
     uintptr_t n = 0;
 
-    if (cpprof__own_is_late() || *end)
-        return;
+    if (*end)
+        return 0;
     while (*(end - 1 - n) != n)
         n++;
-    store_relaxed(&cpprof__outermost.main_sp, (uintptr_t)(end - 1 - n));
+    return (uintptr_t)(end - 1 - n);
+}
+
+/* Before the library's first steps, which may change a variable; later the
+ * program may have changed it. */
+__attribute__((constructor(101))) static void
+note_first_sp(void)
+{
+    store_relaxed(&cpprof__outermost.main_sp, cpprof__own_is_late()
+                                                  ? first_sp_of_kernel()
+                                                  : first_sp_by_environment());
 }

@@ -29,6 +29,7 @@
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/reserve.h"
+#include "collect/signal/tables/thread.h"
 #include "own/memory.h"
 
 #include <errno.h>
@@ -311,6 +312,8 @@ run(void *arg)
 
     t->thread = pthread_self();
     cpprof__hook_self.exempt++;
+    /* Where the program's do: a library that came late has seen none begin. */
+    cpprof__thread_begins_at(0, __builtin_return_address(0));
     begin(t);
     if (__lsan_disable)
         __lsan_disable();

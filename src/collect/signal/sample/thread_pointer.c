@@ -6,6 +6,8 @@
  * Wherever libc makes thread-local storage it copies our variable `mark` into
  * it, with its first value, at one distance from the thread pointer
  * (-ftls-model=initial-exec). So storage is libc's where that value is found.
+ * musl has a table of storage for each thread, which the thread pointer leads
+ * to, as the library may come late (arch/libc.h).
  * Where a thread pointer that was not found to be libc's before leads nowhere,
  * the kernel says so: it reads the memory for us, with a request that changes
  * nothing.
@@ -20,6 +22,7 @@
 #include "collect/signal/sample/thread_pointer.h"
 
 #include "arch/atomic.h"
+#include "arch/libc.h"
 #include "arch/mix.h"
 #include "arch/place.h"
 #include "arch/regs.h"
@@ -35,8 +38,9 @@
 #define REMEMBERED_BITS 8
 
 static __thread volatile uint64_t mark = MARK;
-/* From the thread pointer; 0: not learnt. */
-static intptr_t mark_at CPPROF__AT_START;
+/* Where it is for a thread pointer. */
+static struct cpprof__libc_place mark_at CPPROF__AT_START;
+static bool is_learnt CPPROF__AT_START;
 static bool is_quick CPPROF__AT_START; /* an instruction reads it */
 static uintptr_t libcs[1 << REMEMBERED_BITS] CPPROF__LARGE;
 
@@ -44,7 +48,9 @@ void
 cpprof__thread_pointer_learn(unsigned long hwcap2)
 {
     is_quick = cpprof__has_thread_pointer_insn(hwcap2);
-    mark_at = (intptr_t)((uintptr_t)&mark - cpprof__thread_pointer(is_quick));
+    mark_at =
+        cpprof__libc_place((uintptr_t)&mark, cpprof__thread_pointer(is_quick));
+    is_learnt = true;
 }
 
 /* There is no way to change a mask that is called ~0, but the kernel looks at
@@ -61,12 +67,14 @@ cpprof__thread_pointer_is_libcs(void)
 {
     uintptr_t pointer = cpprof__thread_pointer(is_quick);
     uintptr_t *known = &libcs[cpprof__spread_u64(pointer, REMEMBERED_BITS)];
-    uintptr_t at = pointer + (uintptr_t)mark_at;
+    bool (*may_read)(uintptr_t) =
+        load_relaxed(known) == pointer ? NULL : can_read;
+    uintptr_t at;
 
-    if (!mark_at)
+    if (!is_learnt)
         return true;
-    if (!pointer || (load_relaxed(known) != pointer && !can_read(at)) ||
-        *(volatile uint64_t *)at != MARK)
+    at = pointer ? cpprof__libc_place_at(&mark_at, pointer, may_read) : 0;
+    if (!at || (may_read && !can_read(at)) || *(volatile uint64_t *)at != MARK)
         return false;
     store_relaxed(known, pointer);
     return true;
