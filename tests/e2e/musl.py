@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs for musl under `cpprof record` and CPPROF=, and process trees in
-which both libcs are: musl.py CPPROF FOLDER
+"""Programs for musl under `cpprof record` and CPPROF=, and attached to, and
+process trees in which both libcs are: musl.py CPPROF FOLDER
 
 A library for musl is built in FOLDER, which is kept, beside copies of the
 command and of its library. It is not optimised: that takes a third of the time.
@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
@@ -21,6 +22,11 @@ from tap import Tap  # pylint: disable=wrong-import-position
 COPIED = ["cpprof", "libcpprof.so", "libcpprof-symbol.so", "libcpprof-re2.so"]
 # musl-gcc leaves out the table by which stacks are walked.
 TABLE = "-Wl,--eh-frame-hdr"
+# Modes of attach_host: calls that wait in each way that musl has, threads that
+# never wait, and what holds locks of libc at any moment.
+MODES = ["nanosleep", "futex", "epoll", "sigtimedwait", "semop", "accept",
+         "io_uring", "registers", "spin 2", "malloc 4", "fork", "dlopen",
+         "unshare"]
 # It does not know the kernel's headers either.
 MUSL_CC = ["musl-gcc", "-idirafter", "/usr/include", "-idirafter",
            "/usr/include/%s-linux-gnu" % os.uname().machine]
@@ -167,17 +173,121 @@ def test_hosts(tap, folder):
     preload = os.path.join(folder, "musl/$LIB/libcpprof.so")
     for host, words in HOSTS:
         program = os.path.join(folder, host)
-        subprocess.run(
-            MUSL_CC + ["-std=gnu11", "-O1", "-g", "-w", "-D_GNU_SOURCE",
-                       "-fno-builtin", os.path.join(HERE, "../guest/hosts",
-                                                    host + ".c"),
-                       "-I" + os.path.join(HERE, "../guest"), "-pthread",
-                       "-o", program], check=True)
+        compile_musl(os.path.join("../guest/hosts", host + ".c"), program,
+                     "-fno-builtin", "-I" + os.path.join(HERE, "../guest"))
         alone = run([program], HOST_BUSY="25")[:2]
         for _ in range(2):
             got = run([program], HOST_BUSY="25", LD_PRELOAD=preload,
                       CPPROF=words)
             tap.same("%s under %s: as alone" % (host, words), got[:2], alone)
+
+
+def compile_musl(source, program, *flags):
+    subprocess.run(MUSL_CC + ["-std=gnu11", "-O1", "-g", "-w", "-D_GNU_SOURCE",
+                              TABLE, os.path.join(HERE, source), "-pthread",
+                              "-o", program] + list(flags), check=True)
+
+
+def bound_entries(pid, path):
+    """What the words are by which a program calls libc."""
+    said = run(["readelf", "-rW", path])[1]
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+        base = min(int(line.split("-")[0], 16) for line in file
+                   if line.rstrip().endswith(path))
+    entries = {}
+    with open("/proc/%d/mem" % pid, "rb", buffering=0) as memory:
+        for offset, name in re.findall(
+                r"^([0-9a-f]+) .*R_\w+_JU?MP_SLOT?T? .* (\w+) \+ 0", said, re.M):
+            memory.seek(base + int(offset, 16))
+            entries[name] = memory.read(8)
+    return entries
+
+
+class Host:
+    """One that checks itself, until it is told to end."""
+
+    def __init__(self, folder, mode):
+        self.process = subprocess.Popen(
+            [os.path.join(folder, "attach_host")] + mode.split(),
+            stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+        self.pid = str(self.process.pid)
+
+    def end(self):
+        self.process.terminate()
+        said = self.process.communicate(timeout=60)[0]
+        return self.process.returncode, said
+
+
+def test_attached(tap, cpprof, folder):
+    """Into programs for musl that run, and out again."""
+    os.chdir(folder)
+    compile_musl("attach_host.c", os.path.join(folder, "attach_host"))
+    for mode in MODES:
+        host = Host(folder, mode)
+        said = [run([cpprof, "record", "-t", "wall,heap,block,mutex", "-o",
+                     "in.%k.pb.gz", "-duration", "0.3", "-p", host.pid])
+                for _ in range(2)]
+        tap.same("%s: attached to twice" % mode, [got[0] for got in said],
+                 [0, 0])
+        tap.same("%s: it sees nothing of that" % mode, host.end()[0], 0)
+    host = Host(folder, "malloc 4")
+    path = os.path.realpath("attach_host")
+    before = bound_entries(host.process.pid, path)
+    tap.less("the program calls libc by entries", 5, len(before))
+    got = run([cpprof, "record", "-t", "cpu,wall,heap,block,mutex", "-o",
+               "in.%k.pb.gz", "-duration", "2", "-p", host.pid])
+    tap.same("all kinds of a program that allocates", got[0], 0)
+    tap.same("its entries are put back",
+             bound_entries(host.process.pid, path), before)
+    tap.same("no thread is left",
+             len(os.listdir("/proc/%s/task" % host.pid)), 4)
+    for kind in ("cpu", "wall", "heap"):
+        found = stacks(cpprof, "in.%s.pb.gz" % kind)
+        tap.less("%s: who allocates" % kind, 0, share(found, "allocate_all"))
+    tap.less("cpu: stacks that are whole", 0.9,
+             1 - share(stacks(cpprof, "in.cpu.pb.gz"), "unwind failed"))
+    got = run([cpprof, "threads", "-p", host.pid])
+    tap.same("threads: all four", (got[0], len(re.findall(
+        r"attach_host", got[1])) > 3), (0, True))
+    tap.same("doctor: it may be", run([cpprof, "doctor", host.pid])[0], 0)
+    recorder = subprocess.Popen([cpprof, "record", "-t", "heap", "-o",
+                                 "in.%k.pb.gz", "-p", host.pid],
+                                stdin=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+    wait_until(lambda: own_threads(host.pid))
+    recorder.kill()
+    recorder.wait()
+    tap.same("a recorder that is killed: no thread is left",
+             wait_until(lambda: not own_threads(host.pid)), True)
+    tap.same("and no entry", bound_entries(host.process.pid, path), before)
+    tap.same("the program ends well", host.end()[0], 0)
+    os.rename("musl", "hidden")
+    host = Host(folder, "poll")
+    tap.same("without a library for musl: refused by a line",
+             run([cpprof, "record", "-t", "heap", "-p", host.pid])[::2],
+             (2, "cpprof: %s (attach_host): is a program for musl libc, and "
+              "there is no libcpprof.so for musl beside this one\n" % host.pid))
+    os.rename("hidden", "musl")
+    host.end()
+
+
+def own_threads(pid):
+    names = []
+    for path in glob.glob("/proc/%s/task/*/comm" % pid):
+        try:
+            with open(path, encoding="utf-8") as file:
+                names.append(file.read())
+        except OSError:
+            pass
+    return [name for name in names if name.startswith("cpprof")]
+
+
+def wait_until(ready, seconds=30):
+    end = time.monotonic() + seconds
+    while not ready() and time.monotonic() < end:
+        time.sleep(0.05)
+    return bool(ready())
 
 
 def main():
@@ -213,6 +323,7 @@ def main():
     test_variable(tap, alone[:2], folder)
     test_static(tap, here, folder)
     test_hosts(tap, folder)
+    test_attached(tap, here, folder)
     return tap.end()
 
 

@@ -2,9 +2,10 @@
 /*
  * Into a process that runs: look at it, then call a function of libcpprof.so in
  * it. look.c reads what /proc says and refuses; images.c knows the code that is
- * mapped, stack.c walks a thread's stack, hold.c has ptrace(2), turn.c has one
- * command wait for the other, inject.c puts them together and guest.h is what
- * runs inside. Where that may not be, events.h has its CPU time from outside.
+ * mapped, stack.c walks a thread's stack, musl.c knows that libc, hold.c has
+ * ptrace(2), turn.c has one command wait for the other, inject.c puts them
+ * together and guest.h is what runs inside. Where that may not be, events.h has
+ * its CPU time from outside.
  */
 #ifndef CLI_ATTACH_H
 #define CLI_ATTACH_H
@@ -60,7 +61,19 @@ struct cpprof__images {
     size_t n_named;
     /* Code in libc: `syscall; ret`, and the return from signal handlers. */
     uint64_t syscall_ret, sigreturn;
+    /* libc is musl: all of it is unsafe. Of its functions these wait for others
+     * and hold nothing meanwhile. And the code that makes system calls in which
+     * a thread can be cancelled. */
+    bool is_musl;
+    struct cpprof__range *waits;
+    size_t n_waits;
+    struct cpprof__range cancelled;
 };
+
+/* What a borrowed thread blocks: all signals, but for those of libc that others
+ * wait for. */
+uint64_t
+cpprof__images_blocked(const struct cpprof__images *images);
 
 /* From the text of /proc/PID/maps. False without memory. */
 bool
@@ -74,6 +87,19 @@ cpprof__image_stand_in(struct cpprof__image *image, pid_t pid,
 void
 cpprof__images_free(struct cpprof__images *images);
 
+/* A thread may be cancelled where it goes on by this system call: the kernel is
+ * to find it there when the signal comes, or the call has given EINTR. */
+static inline bool
+cpprof__is_cancelled_at(const struct cpprof__images *images, uint64_t pc)
+{
+    return pc - images->cancelled.lo <
+           images->cancelled.hi - images->cancelled.lo;
+}
+
+/* The file's bytes at an address, or NULL: there are not so many. */
+const uint8_t *
+cpprof__image_code(const struct cpprof__image *image, uint64_t pc, size_t n);
+
 /* frames.c: make image->frames, where its file has none. */
 void
 cpprof__image_index_frames(struct cpprof__image *image);
@@ -86,9 +112,46 @@ cpprof__image_find(const struct cpprof__images *images, uint64_t address);
 uint64_t
 cpprof__image_symbol(const struct cpprof__image *image, const char *name);
 
+/* The first place of these bytes in an image's code, or 0. */
+uint64_t
+cpprof__image_find_code(const struct cpprof__image *image, const void *code,
+                        size_t n);
+
+/* Add one, unless it is empty; add an image's functions of these names. False
+ * without memory. */
+bool
+cpprof__range_add(struct cpprof__range **ranges, size_t *n,
+                  struct cpprof__range range);
+bool
+cpprof__image_add_named(const struct cpprof__image *image,
+                        const char *const *names, size_t n,
+                        struct cpprof__range **ranges, size_t *n_ranges);
+
 bool
 cpprof__range_has(const struct cpprof__range *ranges, size_t n,
                   uint64_t address);
+
+/* --------------------------------------------------------- musl.c ----- */
+
+/* A frame of musl, which has no call-frame information. */
+struct cpprof__musl_frame {
+    uint64_t function; /* where it begins; 0: there is no way on */
+    bool is_named;     /* others may call it */
+    bool is_root; /* it has called the program's main(), or a start routine:
+                   * there is no caller, and function is 0 */
+    uint64_t return_at, return_to, fp; /* of the caller */
+};
+
+/* Of a frame with these registers, pc within the instruction that runs. */
+struct cpprof__musl_frame
+cpprof__musl_frame(const struct cpprof__images *images, uint64_t pc,
+                   uint64_t sp, uint64_t fp, bool is_leaf,
+                   bool (*read)(void *ctx, uint64_t at, uint64_t *value),
+                   void *ctx);
+
+/* Fill in what attach.h tells of it. False without memory. */
+bool
+cpprof__musl_find(struct cpprof__images *images);
 
 /* --------------------------------------------------------- look.c ----- */
 
@@ -112,9 +175,9 @@ struct cpprof__target {
 
 /*
  * Look at a process; library is the file to be loaded, which is at seen_library
- * for it. NULL: it is not looked for. Nothing in the process is touched. False:
- * reason is one line that says why it cannot be attached to; what does not
- * speak of force is not helped by it.
+ * for it. NULL: it is not looked for; "": there is none for its libc. Nothing
+ * in the process is touched. False: reason is one line that says why it cannot
+ * be attached to; what does not speak of force is not helped by it.
  */
 bool
 cpprof__attach_look(struct cpprof__target *target, pid_t pid,
@@ -127,6 +190,10 @@ cpprof__attach_free(struct cpprof__target *target);
  * it has changed. False without memory. */
 bool
 cpprof__attach_read(struct cpprof__target *target);
+
+/* Is it a program for musl, which needs another library? */
+bool
+cpprof__attach_is_musl(pid_t pid);
 
 /* Is it still the program that was looked at? exec() keeps pid and tid. */
 bool

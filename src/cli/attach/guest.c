@@ -59,7 +59,7 @@
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 4\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 5\\n\\0\"\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */
@@ -81,8 +81,8 @@ _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
                    no_sanitize("address", "undefined", "thread"),              \
                    no_instrument_function))
 
-/* libc's own signals: whoever blocks them stops setuid() of the program. */
-#define OWN_SIGNALS (1ull << 31 | 1ull << 32)
+/* musl cancels threads by it. */
+#define OF_CANCELLING (1ull << 32)
 
 /* A filter of the program may have it answer system calls: whoever blocks it is
  * ended by the kernel then (collect/runtime/own_lock.h). */
@@ -160,6 +160,23 @@ run(void *arg)
     return NULL;
 }
 
+/*
+ * musl's handler has found the thread here, not in its system call: it has
+ * blocked its signal and sent it again. So the call would not end, and is made
+ * to look as if the signal had ended it: then musl cancels the thread.
+ */
+GUEST_CODE static void
+be_cancelled(struct cpprof__guest *g, uint64_t mask)
+{
+    uint64_t now = 0;
+
+    kernel(SYS_rt_sigprocmask, (void *)SIG_BLOCK, NULL, (long)&now, sizeof now);
+    if (!(now & ~mask & OF_CANCELLING))
+        return;
+    *(volatile int64_t *)((char *)g + GUEST_SEAT_BYTES - GUEST_RAX) = -EINTR;
+    g->rip = g->cancelled_at;
+}
+
 /* Called by the entries. The made thread has all signals blocked, as they are
  * for the program's threads, but for that of filters, if this one has not. */
 GUEST_CODE void
@@ -168,7 +185,7 @@ cpprof__guest_borrowed(struct cpprof__guest *g);
 GUEST_CODE void
 cpprof__guest_borrowed(struct cpprof__guest *g)
 {
-    uint64_t all = ~OWN_SIGNALS, before;
+    uint64_t all = g->blocked, before;
     pthread_attr_t small;
     unsigned long thread;
     int *at, kept;
@@ -190,6 +207,8 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
                          __ATOMIC_RELEASE);
     *at = kept;
     set_mask(&before, &all);
+    if (g->cancelled_at)
+        be_cancelled(g, before);
 }
 
 size_t

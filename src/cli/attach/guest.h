@@ -21,6 +21,7 @@
 #define GUEST_RIP        0
 #define GUEST_RSP        8
 #define GUEST_LEFT       16
+#define GUEST_RAX        16    /* below the end of the seat, where it is kept */
 #define GUEST_XSTATE     24576 /* in the seat, of at most 16 KiB */
 #define GUEST_BYTES      (GUEST_CODE_BYTES + GUEST_SEATS * (long)GUEST_SEAT_BYTES)
 
@@ -30,7 +31,7 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 4\n"
+#define GUEST_MAGIC       "cpprof guest 5\n"
 #define GUEST_MAGIC_BYTES 16
 
 /* Of the made thread: libc keeps it for the next thread of the program, and all
@@ -62,6 +63,9 @@ struct cpprof__guest {
     uint64_t turn;         /* the seat with the least is next */
     uint64_t return_at;    /* where the entry was put as an address to return
                             * to; 0: the thread was sent to it */
+    uint64_t blocked;      /* signals that the borrowed thread blocks here */
+    uint64_t cancelled_at; /* of a system call by which musl cancels a thread:
+                            * where it goes on after EINTR; or 0 */
     int32_t tid;           /* of the borrowed thread */
 
     /* In libc. */

@@ -67,9 +67,6 @@ cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n)
 /* mmap() on a busy machine. */
 #define CALL_NS (5 * CPPROF__NS_PER_S)
 
-/* libc's own signals are never blocked. */
-#define MASKED (~(1ull << 31 | 1ull << 32))
-
 /* What the kernel gives for a call that begins again (linux/errno.h). */
 #define ERESTARTSYS           512
 #define ERESTARTNOINTR        513
@@ -446,7 +443,7 @@ cpprof__hold_syscall(struct cpprof__held *held,
                      const uint64_t args[6])
 {
     struct user_regs_struct regs = held->regs;
-    uint64_t all = MASKED;
+    uint64_t all = cpprof__images_blocked(&target->images);
 
     regs.rip = target->images.syscall_ret;
     regs.rsp = held->frame;

@@ -178,10 +178,19 @@ cpprof__image_symbol(const struct cpprof__image *image, const char *name)
     return 0;
 }
 
+const uint8_t *
+cpprof__image_code(const struct cpprof__image *image, uint64_t pc, size_t n)
+{
+    return image && image->code && pc >= image->code
+               ? in_file(image, pc - image->code + image->code_offset, n)
+               : NULL;
+}
+
 /* ------------------------------------------------------------- ranges ---- */
 
-static bool
-add_range(struct cpprof__range **ranges, size_t *n, struct cpprof__range range)
+bool
+cpprof__range_add(struct cpprof__range **ranges, size_t *n,
+                  struct cpprof__range range)
 {
     struct cpprof__range *at;
 
@@ -218,10 +227,10 @@ is_one_of(const char *name, const char *const *names, size_t n)
     return false;
 }
 
-/* Functions of an image with one of these names. */
-static bool
-add_named(const struct cpprof__image *image, const char *const *names, size_t n,
-          struct cpprof__range **ranges, size_t *n_ranges)
+bool
+cpprof__image_add_named(const struct cpprof__image *image,
+                        const char *const *names, size_t n,
+                        struct cpprof__range **ranges, size_t *n_ranges)
 {
     struct symbols s = symbols_of(image);
     bool done = true;
@@ -229,7 +238,8 @@ add_named(const struct cpprof__image *image, const char *const *names, size_t n,
 
     for (i = 0; i < s.n; i++)
         if (is_one_of(name_of(&s, i), names, n))
-            done &= add_range(ranges, n_ranges, range_of(image, &s.at[i]));
+            done &=
+                cpprof__range_add(ranges, n_ranges, range_of(image, &s.at[i]));
     return done;
 }
 
@@ -237,21 +247,23 @@ static bool
 add_libc(struct cpprof__images *images)
 {
     struct symbols s = symbols_of(images->libc);
-    bool done = add_named(images->libc, unsafe_names, N(unsafe_names),
-                          &images->unsafe, &images->n_unsafe) &&
-                add_named(images->libc, never_names, N(never_names),
-                          &images->never, &images->n_never);
+    bool done =
+        cpprof__image_add_named(images->libc, unsafe_names, N(unsafe_names),
+                                &images->unsafe, &images->n_unsafe) &&
+        cpprof__image_add_named(images->libc, never_names, N(never_names),
+                                &images->never, &images->n_never);
     size_t i;
 
     for (i = 0; i < s.n; i++)
-        done &= add_range(&images->named, &images->n_named,
-                          range_of(images->libc, &s.at[i]));
+        done &= cpprof__range_add(&images->named, &images->n_named,
+                                  range_of(images->libc, &s.at[i]));
     return done;
 }
 
 /* The bytes in executable parts of libc: where, or 0. */
-static uint64_t
-find_code(const struct cpprof__image *image, const void *code, size_t n)
+uint64_t
+cpprof__image_find_code(const struct cpprof__image *image, const void *code,
+                        size_t n)
 {
     const Elf64_Ehdr *e = in_file(image, 0, sizeof *e);
     const Elf64_Phdr *p =
@@ -284,8 +296,9 @@ find_unsafe(struct cpprof__images *images)
         struct cpprof__image *image = &images->at[i];
 
         if (image->is_loader)
-            done &= add_range(&images->unsafe, &images->n_unsafe,
-                              (struct cpprof__range){image->lo, image->hi});
+            done &=
+                cpprof__range_add(&images->unsafe, &images->n_unsafe,
+                                  (struct cpprof__range){image->lo, image->hi});
         if (image->is_libc || image->is_loader || !image->has_code ||
             !cpprof__image_symbol(image, "malloc"))
             continue;
@@ -293,18 +306,29 @@ find_unsafe(struct cpprof__images *images)
         image->is_allocator = i && !has_malloc;
         has_malloc = true;
         if (image->is_allocator)
-            done &= add_range(&images->unsafe, &images->n_unsafe,
-                              (struct cpprof__range){image->lo, image->hi});
+            done &=
+                cpprof__range_add(&images->unsafe, &images->n_unsafe,
+                                  (struct cpprof__range){image->lo, image->hi});
         else
-            done &= add_named(image, allocator_names, N(allocator_names),
-                              &images->unsafe, &images->n_unsafe);
+            done &= cpprof__image_add_named(image, allocator_names,
+                                            N(allocator_names), &images->unsafe,
+                                            &images->n_unsafe);
     }
     if (!images->libc)
         return done;
     images->syscall_ret =
-        find_code(images->libc, syscall_ret, sizeof syscall_ret);
-    images->sigreturn = find_code(images->libc, sigreturn, sizeof sigreturn);
-    return done && add_libc(images);
+        cpprof__image_find_code(images->libc, syscall_ret, sizeof syscall_ret);
+    images->sigreturn =
+        cpprof__image_find_code(images->libc, sigreturn, sizeof sigreturn);
+    return done && add_libc(images) && cpprof__musl_find(images);
+}
+
+uint64_t
+cpprof__images_blocked(const struct cpprof__images *images)
+{
+    /* By signal 33 glibc changes credentials and musl cancels a thread, which
+     * has to find it where it waits; musl changes credentials by 34. */
+    return ~(1ull << 31 | (images->is_musl ? 1ull << 33 : 1ull << 32));
 }
 
 /* -------------------------------------------------------------- files ---- */
@@ -477,6 +501,7 @@ add_image(struct cpprof__images *images, pid_t pid,
                                             sizeof *at),
                          *image;
     const char *name;
+    bool is_musl;
 
     if (!at)
         return false;
@@ -488,8 +513,11 @@ add_image(struct cpprof__images *images, pid_t pid,
         return false;
     images->n++;
     name = basename(image->path);
-    image->is_libc = !strcmp(name, "libc.so.6");
-    image->is_loader = !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5);
+    /* musl is its own loader, and mostly mapped by the loader's name. */
+    is_musl = !strncmp(name, "ld-musl-", 8) || !strcmp(name, "libc.so");
+    image->is_libc = is_musl || !strcmp(name, "libc.so.6");
+    image->is_loader =
+        !is_musl && (!strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5));
     if (map->inode)
         read_file(image, open_file(pid, map));
     else
@@ -546,8 +574,11 @@ cpprof__images_read(struct cpprof__images *images, pid_t pid, const char *maps,
     for (i = 0; i < images->n; i++) {
         images->at[i].has_code = has_code(&images->at[i]);
         if (images->at[i].is_libc && images->at[i].data &&
-            images->at[i].has_code)
+            images->at[i].has_code) {
             images->libc = &images->at[i];
+            images->is_musl =
+                strcmp(basename(images->libc->path), "libc.so.6") != 0;
+        }
     }
     return done && find_unsafe(images);
 }
@@ -598,6 +629,7 @@ cpprof__images_free(struct cpprof__images *images)
     free(images->at);
     free(images->unsafe);
     free(images->never);
+    free(images->waits);
     free(images->named);
 }
 

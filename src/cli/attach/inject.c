@@ -58,15 +58,13 @@
 #define FAR       (64ull << 30)
 #define ALIGNMENT (2ull << 20)
 
-/* What a thread that was sent to the entry blocks: all but libc's own. */
-#define ALL_SIGNALS (~(1ull << 31 | 1ull << 32))
-
 /* What the child found, in memory that it shares with us. */
 struct result {
     bool done;
     bool is_unwanted;    /* what we found: to end before it is done */
     uint64_t area, seat; /* addresses in the process */
     unsigned number;     /* of the seat */
+    pid_t tid;           /* of the thread that was sent to it */
     struct cpprof__injected how;
     uint64_t since_ns;
     bool is_slow; /* and that was told */
@@ -197,7 +195,7 @@ will_not_come(const struct cpprof__held *held, const struct cpprof__guest *seat,
     if (seat->rsp || held->regs.rip == entry)
         return false;
     if (!seat->return_at)
-        return held->mask != ALL_SIGNALS;
+        return held->mask != seat->blocked;
     if (held->regs.rsp > seat->return_at ||
         !cpprof__target_read(held->pid, seat->return_at, &now, sizeof now) ||
         now != entry)
@@ -301,15 +299,14 @@ make_area(struct attempt *a, struct cpprof__held *held)
 
 /* Leave it to itself, on the way to the entry. */
 static bool
-send_to_entry(struct cpprof__held *held, uint64_t entry)
+send_to_entry(struct cpprof__held *held, uint64_t entry, uint64_t blocked)
 {
-    const uint64_t all = ALL_SIGNALS;
     bool done;
 
     held->regs.rip = entry;
     /* The registers first: from then on the mask of before comes back. */
     done = !ptrace(PTRACE_SETREGS, held->tid, 0, &held->regs) &&
-           !ptrace(PTRACE_SETSIGMASK, held->tid, sizeof all, &all);
+           !ptrace(PTRACE_SETSIGMASK, held->tid, sizeof blocked, &blocked);
     ptrace(PTRACE_DETACH, held->tid, 0, 0);
     return done;
 }
@@ -320,6 +317,7 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
             const struct cpprof__safety *safety)
 {
     uint64_t entry = a->area + cpprof__guest_entry(a->seat);
+    const struct cpprof__images *images = &a->target->images;
     struct result *r = a->result;
     struct cpprof__guest *g = a->guest;
     bool done;
@@ -328,17 +326,22 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
     r->number = a->seat;
     r->seat = cpprof__guest_seat(a->area, a->seat);
     g->state = CPPROF__GUEST_PREPARED;
-    g->tid = held->tid;
+    g->tid = r->tid = held->tid;
     g->return_at = safety->is_safe ? 0 : safety->return_at;
     g->rip = safety->is_safe ? held->regs.rip : safety->return_to;
     g->mask = held->mask;
     g->has_mask = safety->is_safe;
+    g->blocked = cpprof__images_blocked(images);
+    g->cancelled_at = safety->is_safe && !held->is_running &&
+                              cpprof__is_cancelled_at(images, g->rip)
+                          ? images->cancelled.hi
+                          : 0;
     if (!cpprof__target_write(held->pid, r->seat, g, sizeof *g)) {
         cpprof__hold_release(held);
         return fail(a, "memory of the process cannot be written");
     }
     if (safety->is_safe) {
-        done = send_to_entry(held, entry);
+        done = send_to_entry(held, entry, g->blocked);
     } else {
         r->how.was_unsafe = true;
         done =
@@ -522,6 +525,14 @@ read_state(const struct cpprof__target *t, const struct result *r)
     return state;
 }
 
+/* Was the thread that was to come cancelled? It does not return any more. */
+static bool
+is_gone(const struct cpprof__target *t, const struct result *r, uint32_t state)
+{
+    return state == CPPROF__GUEST_PREPARED && tgkill(t->pid, r->tid, 0) &&
+           errno == ESRCH && read_state(t, r) == state;
+}
+
 /* Wait for another state than this one. A process that is stopped has none. */
 static uint32_t
 wait_while(const struct cpprof__target *t, struct result *r, uint32_t state,
@@ -534,8 +545,9 @@ wait_while(const struct cpprof__target *t, struct result *r, uint32_t state,
     cpprof__patience_begin(&patience, patience_ns);
     while ((now = read_state(t, r)) == state &&
            cpprof__patience_has(&patience) &&
-           (++n % POLLS_A_LOOK || (!cpprof__attach_is_stopped(t->pid) &&
-                                   !is_given_up(r->since_ns)))) {
+           (++n % POLLS_A_LOOK ||
+            (!cpprof__attach_is_stopped(t->pid) && !is_given_up(r->since_ns) &&
+             !is_gone(t, r, state)))) {
         if (!r->is_slow &&
             cpprof__now_ns(CLOCK_MONOTONIC) - r->since_ns > SLOW_NS) {
             r->is_slow = true;

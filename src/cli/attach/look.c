@@ -256,31 +256,56 @@ look_at_proc(struct look *look)
                     "of its own (unshare -p -f --mount-proc)");
 }
 
-/* The program's file. */
+/* The program's file: false, it cannot be read; and its loader, or "". */
 static bool
-look_at_program(struct look *look)
+read_program(pid_t pid, Elf64_Ehdr *e, char interpreter[PATH_MAX])
 {
-    const unsigned machine = EM_X86_64;
-    char path[64], interpreter[PATH_MAX] = "";
-    Elf64_Ehdr e = {0};
+    char path[64];
     Elf64_Phdr p;
     bool is_read;
     unsigned i;
     int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)look->target->pid);
+    memset(interpreter, 0, PATH_MAX);
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    is_read = fd >= 0 && pread(fd, &e, sizeof e, 0) == (ssize_t)sizeof e &&
-              !memcmp(e.e_ident, ELFMAG, SELFMAG);
-    for (i = 0; is_read && e.e_ident[EI_CLASS] == ELFCLASS64 && i < e.e_phnum;
+    is_read = fd >= 0 && pread(fd, e, sizeof *e, 0) == (ssize_t)sizeof *e &&
+              !memcmp(e->e_ident, ELFMAG, SELFMAG);
+    for (i = 0; is_read && e->e_ident[EI_CLASS] == ELFCLASS64 && i < e->e_phnum;
          i++)
-        if (pread(fd, &p, sizeof p, (off_t)(e.e_phoff + i * sizeof p)) ==
+        if (pread(fd, &p, sizeof p, (off_t)(e->e_phoff + i * sizeof p)) ==
                 (ssize_t)sizeof p &&
-            p.p_type == PT_INTERP && p.p_filesz < sizeof interpreter &&
+            p.p_type == PT_INTERP && p.p_filesz < PATH_MAX &&
             pread(fd, interpreter, p.p_filesz, (off_t)p.p_offset) > 0)
             break;
     if (fd >= 0)
         close(fd);
+    return is_read;
+}
+
+static bool
+is_musls(const char *loader)
+{
+    return !strncmp(basename(loader), "ld-musl-", 8);
+}
+
+bool
+cpprof__attach_is_musl(pid_t pid)
+{
+    char loader[PATH_MAX];
+    Elf64_Ehdr e;
+
+    return read_program(pid, &e, loader) && is_musls(loader);
+}
+
+static bool
+look_at_program(struct look *look)
+{
+    const unsigned machine = EM_X86_64;
+    char interpreter[PATH_MAX];
+    Elf64_Ehdr e = {0};
+    bool is_read = read_program(look->target->pid, &e, interpreter);
+
     look->target->is_visible = !is_read;
     if (!is_read)
         return true;
@@ -292,9 +317,9 @@ look_at_program(struct look *look)
     if (!*interpreter)
         return no(look, "is linked statically: there is no loader to load "
                         "libcpprof.so with");
-    if (!strncmp(basename(interpreter), "ld-musl-", 8))
-        return no(look,
-                  "is a program for musl libc; begin it under cpprof record");
+    if (is_musls(interpreter) && look->library && !*look->library)
+        return no(look, "is a program for musl libc, and there is no "
+                        "libcpprof.so for musl beside this one");
     return true;
 }
 
@@ -331,12 +356,15 @@ look_at_images(struct look *look)
     if (t->auxv.n < 2 || t->maps.n < 2)
         return no(look, ENDED);
     if (!t->images.libc)
-        return no(look, "has not loaded glibc, or its file is gone");
+        return no(look, cpprof__attach_is_over(t->pid)
+                            ? ENDED
+                            : "has not loaded its libc, or its file is gone");
     for (i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!cpprof__image_symbol(t->images.libc, needed[i]))
             return no(look, "its libc is older than glibc 2.34: it has no %s",
                       needed[i]);
-    if (!t->images.syscall_ret || !t->images.sigreturn)
+    if (!t->images.syscall_ret || !t->images.sigreturn ||
+        (t->images.is_musl && !t->images.cancelled.hi))
         return no(look, "its libc is not one that is known");
     for (i = 0; i < t->images.n && !t->is_loaded; i++)
         if (t->images.at[i].has_code &&

@@ -9,6 +9,10 @@
  * Where the walk ends early (code made at run time), no word of what is left of
  * the stack may point into any of these.
  *
+ * Of musl all is unsafe, but for functions that are known to wait and to hold
+ * nothing (musl.c), and what they call: from the leaf up to the first function
+ * with a name.
+ *
  * The signature of an unsafe stack is the outermost unsafe frame: once that has
  * returned, all is well. So where its return address stands is found, too.
  */
@@ -161,14 +165,8 @@ apply(struct walk *w, const struct cpprof__cfi_row *row,
 static const uint8_t *
 code_at(const struct walk *w, uint64_t pc, size_t n)
 {
-    const struct cpprof__image *image =
-        cpprof__image_find(&w->target->images, pc);
-    uint64_t at = image ? pc - image->code + image->code_offset : 0;
-
-    return image && image->code && pc >= image->code && n <= image->n &&
-                   at <= image->n - n
-               ? image->data + at
-               : NULL;
+    return cpprof__image_code(cpprof__image_find(&w->target->images, pc), pc,
+                              n);
 }
 
 /* Of libc, or of a program that is linked with it or has another. */
@@ -201,6 +199,42 @@ step_on(struct walk *w, uint64_t pc)
         !cpprof__cfi_run(&fde, pc + image->delta, &row))
         return (struct step){0};
     return apply(w, &row, &fde);
+}
+
+static bool
+read_of_walk(void *ctx, uint64_t at, uint64_t *value)
+{
+    return read_word(ctx, at, value);
+}
+
+/* The same for a frame of musl; *f is what is known of it. */
+static struct step
+step_musl(struct walk *w, uint64_t pc, bool is_leaf,
+          struct cpprof__musl_frame *f)
+{
+    struct cpprof__regs *r = &w->regs;
+    bool has_fp = r->known >> CPPROF__REG_FP & 1;
+
+    *f = cpprof__musl_frame(&w->target->images, pc, r->sp, has_fp ? r->fp : 0,
+                            is_leaf, read_of_walk, w);
+    if (f->is_root)
+        return (struct step){.is_done = true, .is_root = true};
+    if (!f->function)
+        return (struct step){0};
+    *r = (struct cpprof__regs){.pc = f->return_to,
+                               .sp = f->return_at + 8,
+                               .fp = f->fp,
+                               .known = 1u << CPPROF__REG_PC |
+                                        1u << CPPROF__REG_SP |
+                                        1u << CPPROF__REG_FP};
+    return (struct step){.is_done = true, .return_at = f->return_at};
+}
+
+static bool
+is_musl(const struct cpprof__images *images, uint64_t pc)
+{
+    return images->is_musl &&
+           pc - images->libc->lo < images->libc->hi - images->libc->lo;
 }
 
 /* ------------------------------------------------------------- verdict ---- */
@@ -243,8 +277,11 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
     static struct walk w; /* large, and this program has one thread */
     const struct cpprof__images *images = &target->images;
     struct cpprof__safety safety = {.is_safe = true};
-    bool is_inner = is_running; /* nameless frames are counted so far */
+    bool is_inner = is_running;    /* nameless frames are counted so far */
+    bool is_waiting = !is_running; /* all so far are of what waits in musl */
+    struct cpprof__musl_frame frame;
     uint64_t pc = r->rip;
+    bool is_leaf = true; /* it was interrupted where it is */
     unsigned i;
 
     w.target = target;
@@ -274,7 +311,17 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
         if (cpprof__range_has(images->never, images->n_never, pc))
             return (struct cpprof__safety){0};
         is_inner = is_inner && !is_bad && is_nameless(images, pc);
-        step = step_on(&w, pc);
+        if (is_musl(images, pc) && !is_signal_return(&w)) {
+            step = step_musl(&w, pc, is_leaf, &frame);
+            is_bad = step.is_done && !step.is_root &&
+                     !cpprof__range_has(images->waits, images->n_waits,
+                                        frame.function) &&
+                     !(is_waiting && !frame.is_named);
+            is_waiting = is_waiting && !frame.is_named;
+        } else {
+            step = step_on(&w, pc);
+            is_waiting = false;
+        }
         if (is_bad || is_inner) {
             safety = (struct cpprof__safety){
                 .return_at = step.is_root ? 0 : step.return_at,
@@ -285,8 +332,9 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
         if (!step.is_done || step.is_root)
             return safety;
         /* The frame of a signal handler goes on where it was interrupted. */
-        pc = step.return_at ? w.regs.pc - 1 : w.regs.pc;
-        is_inner |= !step.return_at;
+        is_leaf = !step.return_at;
+        pc = is_leaf ? w.regs.pc : w.regs.pc - 1;
+        is_inner |= is_leaf;
     }
     return (struct cpprof__safety){0};
 }
@@ -388,6 +436,7 @@ cpprof__stack_walk(const struct cpprof__target *target,
 {
     static struct walk w;
     uint64_t pc = event->regs.pc;
+    struct cpprof__musl_frame frame;
     struct step step;
     size_t n = 0, n_more;
 
@@ -405,7 +454,9 @@ cpprof__stack_walk(const struct cpprof__target *target,
         }
         pcs[n++] = pc;
         w.is_cut = false;
-        step = step_on(&w, pc);
+        step = is_musl(&target->images, pc) && !is_signal_return(&w)
+                   ? step_musl(&w, pc, n == 1, &frame)
+                   : step_on(&w, pc);
         if (!step.is_done)
             step = step_by_pointer(&w, n == 1);
         if (!step.is_done || step.is_root)

@@ -209,6 +209,22 @@ may_be_outside(const struct attached *a, const struct cpprof__target *target)
     return !error;
 }
 
+/* Look at it with the library that it is to load: the one that was copied into
+ * its root, or that for its libc. */
+static bool
+may_attach(const struct attached *a, pid_t pid, struct cpprof__target *target,
+           char reason[CPPROF__REASON_BYTES])
+{
+    const struct cpprof__record_folder *folder = a->folder;
+    const char *here = folder->library, *seen = folder->seen_library;
+    char library[PATH_MAX];
+
+    if (!strcmp(here, seen) && cpprof__record_library_for(pid, library))
+        here = seen = library;
+    return cpprof__attach_look(target, pid, here, seen, a->options->force,
+                               reason);
+}
+
 /* Look at one. False after printing why it may not be attached to. */
 static bool
 look(struct attached *a, struct process *p, struct cpprof__target *target)
@@ -216,9 +232,7 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
     char reason[CPPROF__REASON_BYTES];
     long uid = effective_id(p->pid, "Uid");
 
-    p->may_attach =
-        cpprof__attach_look(target, p->pid, a->folder->library,
-                            a->folder->seen_library, a->options->force, reason);
+    p->may_attach = may_attach(a, p->pid, target, reason);
     if (!p->may_attach && may_be_outside(a, target)) {
         cpprof__cli_warn("%d (%s): " OUTSIDE_WORDS ": it %s", (int)p->pid,
                          target->name, reason);
@@ -228,6 +242,11 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
         return false;
     }
     memcpy(p->name, target->name, sizeof p->name);
+    if (target->images.is_musl && a->options->prints_stuck) {
+        cpprof__attach_free(target);
+        return refuse(p, "is a program for musl libc: what its locks look like "
+                         "is not known, so nobody can say who waits for whom");
+    }
     if (!is_beside_first(a, p)) {
         cpprof__attach_free(target);
         return false;
@@ -318,12 +337,13 @@ attach(struct attached *a, struct process *p, struct cpprof__target *target)
     return p->is_attached;
 }
 
-/* Threads of the library in it, which are there as long as it is attached.
- * ORDER: src/attach/attach.c. */
+/* Threads of the library in it. Some are there as long as it is attached, and
+ * others while it is profiled in any way. ORDER: src/attach/attach.c. */
 #define OWN_THREADS "cpprof-"
+#define ANY_THREADS "cpprof"
 
 static bool
-has_own_threads(pid_t pid)
+has_threads(pid_t pid, const char *begin)
 {
     struct cpprof__buffer name = {0};
     const struct dirent *entry;
@@ -336,7 +356,7 @@ has_own_threads(pid_t pid)
     while (tasks && !has && (entry = readdir(tasks))) {
         cpprof__read_proc(&name, "%s/%s/comm", path, entry->d_name);
         has = name.data && strtol(entry->d_name, NULL, 10) != pid &&
-              !strncmp((char *)name.data, OWN_THREADS, strlen(OWN_THREADS));
+              !strncmp((char *)name.data, begin, strlen(begin));
     }
     cpprof__buffer_free(&name);
     if (tasks)
@@ -379,7 +399,7 @@ wait_for_detach(const struct attached *a, const struct process *p)
     struct cpprof__patience patience;
 
     cpprof__patience_begin(&patience, DETACH_NS);
-    while (has_own_threads(p->pid)) {
+    while (has_threads(p->pid, OWN_THREADS)) {
         if (!cpprof__patience_has(&patience) ||
             cpprof__attach_is_stopped(p->pid))
             return false;
@@ -402,9 +422,7 @@ detach(struct attached *a, struct process *p)
     if (!p->is_attached || cpprof__attach_is_over(p->pid) ||
         (!a->options->prints_threads && wait_for_detach(a, p)))
         return;
-    if (!cpprof__attach_look(&target, p->pid, a->folder->library,
-                             a->folder->seen_library, a->options->force,
-                             message)) {
+    if (!may_attach(a, p->pid, &target, message)) {
         if (!cpprof__attach_is_over(p->pid))
             cpprof__cli_warn("%d (%s): not detached: %s", (int)p->pid, p->name,
                              message);
@@ -624,6 +642,7 @@ make_folder(struct attached *a)
 {
     struct cpprof__record_folder *folder = a->folder;
     pid_t first = a->processes[0].pid;
+    char library[PATH_MAX];
 
     a->pids = cpprof__record_pid_namespace(first);
     a->inside = inner_pid(first);
@@ -631,7 +650,8 @@ make_folder(struct attached *a)
     if (!cpprof__record_folder_make(folder))
         return false;
     if (cpprof__record_sees(first, folder->path, folder->path) &&
-        cpprof__record_sees(first, folder->library, folder->library))
+        cpprof__record_library_for(first, library) &&
+        (!*library || cpprof__record_sees(first, library, library)))
         return true;
     cpprof__record_folder_remove(folder);
     return cpprof__record_folder_make_inside(folder, first);
@@ -706,9 +726,9 @@ cpprof__cli_doctor(int argc, char **argv)
     }
     if (argc != 2 || pid < 1 || pid > INT32_MAX || *end)
         return cpprof__cli_fail("doctor takes the number of one process");
-    if (!cpprof__record_library(library))
+    if (!cpprof__record_library_for((pid_t)pid, library))
         return CPPROF__EXIT_ERROR;
-    sees = cpprof__record_sees((pid_t)pid, library, library);
+    sees = !*library || cpprof__record_sees((pid_t)pid, library, library);
     inside = sees ? NULL : cpprof__record_inside((pid_t)pid);
     if (!cpprof__attach_look(&target, (pid_t)pid, inside ? NULL : library,
                              library, false, reason)) {
@@ -716,6 +736,12 @@ cpprof__cli_doctor(int argc, char **argv)
                *target.name ? ")" : "", reason);
         if (target.is_visible)
             say_outside((pid_t)pid);
+        return 1;
+    }
+    if (target.is_loaded && has_threads((pid_t)pid, ANY_THREADS)) {
+        printf("%ld (%s): cpprof profiles this process already\n", pid,
+               target.name);
+        cpprof__attach_free(&target);
         return 1;
     }
     printf("%ld (%s): may be attached to: cpprof record -p %ld\n", pid,

@@ -13,6 +13,7 @@
  */
 #include "cli/record/record.h"
 
+#include "cli/attach/attach.h"
 #include "cli/messages.h"
 #include "cli/output_file.h"
 
@@ -75,6 +76,21 @@ cpprof__record_musl_library(const char *library, char path[PATH_MAX])
             return true;
     }
     return false;
+}
+
+bool
+cpprof__record_library_for(pid_t pid, char library[PATH_MAX])
+{
+    char usual[PATH_MAX], path[PATH_MAX];
+
+    if (!cpprof__record_library(library))
+        return false;
+    if (!cpprof__attach_is_musl(pid))
+        return true;
+    strcpy(usual, library);
+    if (!cpprof__record_musl_library(usual, path) || !realpath(path, library))
+        *library = 0;
+    return true;
 }
 
 /* ---- what killed recorders left ---------------------------------------- */

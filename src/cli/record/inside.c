@@ -119,6 +119,8 @@ copy_library(struct cpprof__record_folder *folder)
     ssize_t n = -1;
     int from, to;
 
+    if (!*folder->library) /* for this libc: who needs it is refused */
+        return true;
     if (!name_library(folder->path, path))
         return false;
     from = open(folder->library, O_RDONLY | O_CLOEXEC);
@@ -165,7 +167,7 @@ cpprof__record_folder_make_inside(struct cpprof__record_folder *folder,
     bool is_made = false;
     size_t i;
 
-    if (!cpprof__record_library(folder->library))
+    if (!cpprof__record_library_for(pid, folder->library))
         return false;
     for (i = 0; i < N_PARENTS && !is_made; i++) {
         folder->parent = open_parent(pid, parents[i]);

@@ -127,6 +127,11 @@ cpprof__record_library(char library[PATH_MAX]);
 bool
 cpprof__record_musl_library(const char *library, char path[PATH_MAX]);
 
+/* The one that a process can load, "" if there is none for its libc; false
+ * after printing that there is none at all. */
+bool
+cpprof__record_library_for(pid_t pid, char library[PATH_MAX]);
+
 /* False after printing why. */
 bool
 cpprof__record_folder_make(struct cpprof__record_folder *folder);
