@@ -486,7 +486,7 @@ allocate_all(void)
     for (i = 0; i < 20000; i++) {
         seed = seed * 1103515245 + 12345;
         free(kept[i % 64]);
-        kept[i % 64] = malloc(seed >> 16 & 2047);
+        kept[i % 64] = malloc(1 + (seed >> 16 & 2047));
         if (!kept[i % 64])
             wrong("malloc", i);
         *(char *)kept[i % 64] = 1;
