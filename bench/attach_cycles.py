@@ -127,7 +127,7 @@ def nginx(_, folder, seconds):
                     folder + "/conf", "-g", "daemon off;"])
     until(lambda: children(server.pid))
     time.sleep(0.5)
-    load = start(["wrk", "-t1", "-c8", "-d%ds" % (seconds + 5),
+    load = start(["wrk", "-t1", "-c8", "-d%ds" % (seconds + 30),
                   "http://127.0.0.1:%d/" % port], stdout=subprocess.PIPE)
     worker = children(server.pid)[0]
     yield worker
@@ -155,7 +155,7 @@ def postgres(_, folder, seconds):
     succeeds([tools + "pgbench", "-i", "-q"] + there)
     before = children(server.pid)
     load = start([tools + "pgbench", "-n", "-c", "2", "-T",
-                  str(int(seconds) + 5)] + there, stdout=subprocess.PIPE)
+                  str(int(seconds) + 30)] + there, stdout=subprocess.PIPE)
     until(lambda: len(set(children(server.pid)) - set(before)) > 1)
     yield max(set(children(server.pid)) - set(before))
     said = says(load, r"transactions actually processed: \d+|"
