@@ -366,6 +366,11 @@ look_at_images(struct look *look)
     if (!t->images.syscall_ret || !t->images.sigreturn ||
         (t->images.is_musl && !t->images.cancelled.hi))
         return no(look, "its libc is not one that is known");
+    for (i = 0; i < t->images.n; i++)
+        if (t->images.at[i].has_code &&
+            cpprof__image_symbol(&t->images.at[i], "__tsan_init"))
+            return no(look, "has ThreadSanitizer, which knows only threads "
+                            "that it has made itself");
     for (i = 0; i < t->images.n && !t->is_loaded; i++)
         if (t->images.at[i].has_code &&
             !strncmp(basename(t->images.at[i].path), "libcpprof.so", 12)) {
