@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Pyroscope, which takes what cpprof sends.
 
-    pyroscope.py CPPROF PROGRAM PYROSCOPE
+    pyroscope.py CPPROF PROGRAM PYROSCOPE [ALLOY]
 
 Prints TAP. PYROSCOPE is the server, all of it in one process that keeps its
 data in a folder: `./dev peers pyroscope`. What it has is what it answers by
-its own interface, as profile.proto, and is held against the files.
+its own interface, as profile.proto, and is held against the files. ALLOY is a
+Grafana Alloy (alloy/main.go), which scrapes and sends what it gets there.
 """
 import os
 import re
@@ -14,10 +15,10 @@ import sys
 import time
 
 from peer import (fixtures, free_port, get, of_program, Peer, Profile,
-                  run_program, scratch_folder, TAP, write_large)
+                  run_program, scratch_folder, Server, TAP, write_large)
 from protobuf import chunk, varint
 
-CPPROF, PROGRAM, PYROSCOPE = map(os.path.abspath, sys.argv[1:4])
+CPPROF, PROGRAM, PYROSCOPE, *ALLOY = map(os.path.abspath, sys.argv[1:5])
 FOLDER = scratch_folder("cpprof-pyroscope-")
 HERE = "127.0.0.1"
 RINGS = ("compactor.ring", "distributor.ring", "overrides-exporter.ring",
@@ -253,6 +254,58 @@ def check_debuginfo(pyroscope):
     TAP.same("debuginfo: it has the file already", again.returncode, 0)
 
 
+SCRAPE = """
+pyroscope.write "there" {
+  endpoint { url = "%s" }
+}
+pyroscope.scrape "program" {
+  targets         = [{"__address__" = "%s", "service_name" = "scraped"}]
+  forward_to      = [pyroscope.write.there.receiver]
+  scrape_interval = "5s"
+  scrape_timeout  = "10s"
+  delta_profiling_duration = "4s"
+}
+"""
+
+
+def check_alloy(pyroscope, alloy, seconds):
+    """What is scraped of a program's pages, with Alloy's own settings: of CPU
+    time 4 s of each 5, of sums the differences after the first time."""
+    path = os.path.join(FOLDER, "scrape.alloy")
+    server = Server(PROGRAM, "127.0.0.1:0", CPPROF="cpu=100,heap=1,block=1,"
+                    "mutex=1,out=%s/scraped.%%k.pb.gz" % FOLDER)
+    with open(path, "w") as out:
+        out.write(SCRAPE % (pyroscope.url, server.address))
+    with open(path + ".log", "w") as log:
+        scraper = subprocess.Popen([alloy, path], stdout=log, stderr=log)
+    time.sleep(seconds)
+    scraper.terminate()
+    scraper.wait()
+    server.end()
+    with open(path + ".log") as log:
+        TAP.none("Alloy: it has nothing to say of what it scrapes",
+                 re.findall(r"level=(?:warn|error).*", log.read()))
+    for kind, series, name, least in (
+            ("cpu", "process_cpu", "cpu", 0.5),
+            ("heap", "memory", "alloc_space", 0.3),
+            ("heap", "memory", "alloc_objects", 0.3),
+            ("block", "block", "contentions", 0.3),
+            ("mutex", "mutex", "delay", 0.3)):
+        whole = Profile(CPPROF, "%s/scraped.%s.pb.gz" % (FOLDER, kind))
+        type_ = next(t for t in whole.types if t[0] == name)
+        got, want = pyroscope.profile(":".join(
+            (series,) + type_ + whole.period_type), "scraped"), \
+            whole.total(name)
+        total = got.total(name) if isinstance(got, Profile) else got
+        TAP.ok("Alloy: %s of %s is most of what there was, and no more"
+               % (name, series), isinstance(total, int) and
+               least * want < total <= 1.05 * want, total, want)
+    got = pyroscope.profile("goroutine:goroutine:count:goroutine:count",
+                            "scraped")
+    TAP.ok("Alloy: threads have names", isinstance(got, Profile) and
+           any("run_waiting" in stack for stack in got.stacks(0)), got.stacks(0))
+
+
 pyroscope = Pyroscope(True)
 try:
     check_debuginfo(pyroscope)
@@ -265,6 +318,8 @@ try:
     check_files(pyroscope)
     check_large(pyroscope)
     check_program(pyroscope, 60)
+    if ALLOY:
+        check_alloy(pyroscope, ALLOY[0], 45)
 finally:
     pyroscope.peer.end()
 sys.exit(TAP.end())
