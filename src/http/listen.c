@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "collect/entries/libc_names.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_lock.h"
@@ -90,9 +91,11 @@ cpprof_http_listen(const char *address, const struct cpprof_http_options *given,
         return status;
     /* Not under the lock, because the loader runs other people's code. Done
      * once, so that a forked child needs no lock of the loader. */
-    if (!loaded)
+    if (!loaded) {
         loaded = cpprof__plug_in_load("http", CPPROF__HTTP_SYMBOL,
                                       CPPROF__HTTP_ABI, error);
+        cpprof__libc_names_bind_plug_in(loaded);
+    }
     if (!loaded)
         return CPPROF_UNSUPPORTED;
     take_lock(&saved);

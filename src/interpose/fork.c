@@ -29,29 +29,11 @@ cpprof__in_fork(void)
     return libc_forks;
 }
 
-/* The loader binds a name when it is first called. If that is in a child, each
- * child binds it anew, and touches a dozen pages for that. */
-static void
-bind_for_children(void)
-{
-    static bool is_done CPPROF__AT_START;
-    pthread_mutex_t mutex;
-
-    if (is_done)
-        return;
-    is_done = true;
-    pthread_mutex_init(&mutex, NULL);
-    if (!pthread_mutex_trylock(&mutex))
-        pthread_mutex_unlock(&mutex);
-    pthread_mutex_destroy(&mutex);
-}
-
 static void
 prepare(void)
 {
     CPPROF__UNCANCELLED;
 
-    bind_for_children();
     cpprof__session_before_fork();
 }
 

@@ -8,6 +8,7 @@
 #include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/dump/blocked_thread.h"
+#include "collect/entries/libc_names.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/next.h"
@@ -65,6 +66,9 @@ CPPROF__FIRST_STEP static void
 first_use(void)
 {
     store_release(&is_used, true);
+#ifdef CPPROF__IS_LIBRARY /* libcpprof.so, and no part of a program */
+    cpprof__libc_names_bind(cpprof__own_module());
+#endif
     find_vdso_clock();
     cpprof__thread_pointer_learn(getauxval(AT_HWCAP2));
     cpprof__own_threads_learn();

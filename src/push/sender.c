@@ -12,6 +12,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/status.h"
+#include "collect/entries/libc_names.h"
 #include "collect/runtime/own_threads.h"
 #include "object/plug_in.h"
 #include "push/message.h"
@@ -37,6 +38,7 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
 {
     push->http = cpprof__plug_in_load("push", CPPROF__PUSH_SYMBOL,
                                       CPPROF__PUSH_ABI, error);
+    cpprof__libc_names_bind_plug_in(push->http);
     return push->http ? CPPROF_OK : CPPROF_UNSUPPORTED;
 }
 

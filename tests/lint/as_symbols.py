@@ -11,6 +11,10 @@ of __tls_get_addr or of a TLS descriptor may allocate the first time a thread
 comes by. A call must not be bound by the loader when it is first made, which
 takes 3 KiB of the stack (-fno-plt). An entry of the allow list that nothing uses is an error too, so that
 the list stays the truth.
+
+What libcpprof.so calls of libc, in handlers or elsewhere, must be libc's own
+and not a function of that name in the program: through a word that
+src/collect/entries/libc_names.c points at it, of a version that it knows.
 """
 import json
 import os
@@ -116,6 +120,35 @@ def check(objects, allowed, cc="gcc", unused=True):
     return wrong
 
 
+# Of sanitizers and of libgcc, asked for where they are there.
+MAY_BE_THERE = {"__tsan_init", "__lsan_disable", "_Unwind_GetCFA"}
+VERSIONS_MAX = 64  # N_VERSIONS of libc_names.c
+
+
+def not_libcs(library, readelf="readelf"):
+    """Lines about functions of others that the library's first step leaves as
+    the loader has found them."""
+    text = run(readelf, "-W", "--dyn-syms", library)
+    functions = dict(re.findall(
+        r" (?:FUNC|IFUNC|NOTYPE) +(?:GLOBAL|WEAK) +DEFAULT +UND (\w+)(@\S+)?",
+        text))
+    wrong = ["%s: %s has no version" % (os.path.basename(library), name)
+             for name, version in sorted(functions.items())
+             if not version and name not in MAY_BE_THERE]
+    for kind, name in re.findall(
+            r"^\w+  \w+ (R_\w+) +\w+ (\w+)", run(readelf, "-rW", library),
+            re.M):
+        if name in functions and not kind.endswith(("JUMP_SLOT", "GLOB_DAT",
+                                                    "JUMP_SL")):
+            wrong.append("%s: %s by %s stays another's" % (
+                os.path.basename(library), name, kind))
+    numbers = [int(n) for n in re.findall(r"Version: (\d+)\n",
+                                          run(readelf, "-VW", library))]
+    if not functions or max(numbers, default=VERSIONS_MAX) >= VERSIONS_MAX:
+        wrong.append("%s: nothing is bound, or too many versions" % library)
+    return wrong
+
+
 def objects_of(build):
     """The objects of the handler's sources, from what meson says it built."""
     path = os.path.join(build, "compile_commands.json")
@@ -166,6 +199,30 @@ CASES = {
 }
 
 
+# source: is it caught?
+LIBRARIES = {
+    "#include <unistd.h>\nint f(void){return getpid();}": False,
+    "#include <unistd.h>\nint(*const f)(void)=getpid;": True,
+    "int other(void);int f(void){return other();}": True,
+}
+
+
+def self_test_library():
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/it"
+        for source, caught in LIBRARIES.items():
+            with open(path + ".c", "w", encoding="ascii") as out:
+                out.write(source)
+            run("gcc", "-shared", "-fPIC", "-nostartfiles", "-o", path,
+                path + ".c")
+            found = not_libcs(path)
+            if bool(found) != caught:
+                print("%s: %s" % (source, found or "not caught"))
+                bad = 1
+    return bad
+
+
 def self_test(cc):
     allowed = {"memcpy?": "a builtin", "__aarch64_*?": "atomics"}
     bad = 0
@@ -184,6 +241,8 @@ def self_test(cc):
         if not check([path + ".o"], {**allowed, "never": "x"}, cc):
             print("an entry that nothing uses is not caught")
             bad = 1
+    if cc == "gcc":
+        bad |= self_test_library()
     if not check([], allowed, cc):
         print("no objects at all is not caught")
         bad = 1
@@ -201,6 +260,7 @@ def main():
             found = check(objects, allowed, sys.argv[2], unused=False)
     else:
         found = check(objects_of(sys.argv[1]), allowed)
+        found += not_libcs(os.path.join(sys.argv[1], "libcpprof.so"))
     print("\n".join(found))
     return 1 if found else 0
 

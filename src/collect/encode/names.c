@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "collect/entries/libc_names.h"
 #include "collect/store/tables.h"
 #include "own/memory.h"
 
@@ -590,6 +591,7 @@ cpprof__names_load(void)
 
     if (!found) {
         found = cpprof__symbolizer_load();
+        cpprof__libc_names_bind_plug_in(found);
         __atomic_store_n(&loaded, found, __ATOMIC_RELEASE);
     }
     return cpprof__names_over(found);

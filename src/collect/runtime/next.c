@@ -22,15 +22,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What a module's dynamic section says about its symbols. */
-struct names {
-    const ElfW(Sym) * symbols;
-    const char *strings;
-    const uint32_t *gnu_hash;
-    const uint32_t *hash;
-    const ElfW(Half) * versions; /* of each symbol, or NULL */
-};
-
 /* Some loaders relocate these pointers in place, some not, and none does so in
  * the vdso. */
 static const void *
@@ -39,12 +30,14 @@ address_in(const struct link_map *m, ElfW(Addr) value)
     return (const void *)(value < m->l_addr ? value + m->l_addr : value);
 }
 
-CPPROF__FIRST_STEP static bool
-read_names(const struct link_map *m, struct names *names)
+CPPROF__FIRST_STEP bool
+cpprof__definitions_read(const struct link_map *m,
+                         struct cpprof__definitions *names)
 {
     const ElfW(Dyn) *d = m->l_ld;
 
     memset(names, 0, sizeof *names);
+    names->module = m;
     for (; d && d->d_tag != DT_NULL; d++) {
         const void *at = address_in(m, d->d_un.d_ptr);
 
@@ -58,15 +51,30 @@ read_names(const struct link_map *m, struct names *names)
             names->hash = at;
         else if (d->d_tag == DT_VERSYM)
             names->versions = at;
+        else if (d->d_tag == DT_VERDEF)
+            names->defined = at;
     }
     return names->symbols && names->strings;
 }
 
-/* What old programs were linked with, and no new one is. */
+/* 0: not one that old programs were linked with, and no new one is. */
 static bool
-is_old_version(const struct names *names, uint32_t i)
+is_version(const struct cpprof__definitions *names, uint32_t i, unsigned wanted)
 {
-    return names->versions && names->versions[i] & 0x8000;
+    if (!names->versions)
+        return true;
+    return wanted ? (names->versions[i] & 0x7fff) == wanted
+                  : !(names->versions[i] & 0x8000);
+}
+
+CPPROF__FIRST_STEP unsigned
+cpprof__version_number(const struct cpprof__definitions *names, uint32_t hash)
+{
+    const ElfW(Verdef) *d = names->defined;
+
+    while (d && d->vd_hash != hash)
+        d = d->vd_next ? (const void *)((const char *)d + d->vd_next) : NULL;
+    return d ? d->vd_ndx : 0;
 }
 
 /* Not by strcmp(), which a library in front may have and not be ready for: the
@@ -80,7 +88,8 @@ is_same(const char *a, const char *b)
 }
 
 CPPROF__FIRST_STEP static bool
-is_it(const struct names *names, uint32_t i, const char *name)
+is_it(const struct cpprof__definitions *names, uint32_t i,
+      const struct cpprof__definition *of)
 {
     const ElfW(Sym) *s = &names->symbols[i];
     /* The low bits mean the same in both classes. */
@@ -89,8 +98,8 @@ is_it(const struct names *names, uint32_t i, const char *name)
 
     return s->st_shndx != SHN_UNDEF && s->st_value && binding != STB_LOCAL &&
            (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
-           !is_old_version(names, i) &&
-           is_same(names->strings + s->st_name, name);
+           is_version(names, i, of->version) &&
+           is_same(names->strings + s->st_name, of->name);
 }
 
 CPPROF__FIRST_STEP uint32_t
@@ -104,9 +113,10 @@ cpprof__symbol_hash(const char *name)
 }
 
 static const ElfW(Sym) *
-    find_by_gnu_hash(const struct names *names, const char *name, uint32_t h)
+    find_by_gnu_hash(const struct cpprof__definitions *names,
+                     const struct cpprof__definition *of)
 {
-    const uint32_t *t = names->gnu_hash;
+    const uint32_t *t = names->gnu_hash, h = of->hash;
     uint32_t n_buckets = t[0], first = t[1], n_words = t[2], shift = t[3];
     const ElfW(Addr) *bloom = (const ElfW(Addr) *)(t + 4);
     const uint32_t *buckets = (const uint32_t *)(bloom + n_words);
@@ -126,29 +136,29 @@ static const ElfW(Sym) *
     for (;; i++) {
         uint32_t of_this = chain[i - first];
 
-        if ((of_this | 1) == (h | 1) && is_it(names, i, name))
+        if ((of_this | 1) == (h | 1) && is_it(names, i, of))
             return &names->symbols[i];
         if (of_this & 1)
             return NULL;
     }
 }
 
-static const ElfW(Sym) *
-    find_by_hash(const struct names *names, const char *name)
+static const ElfW(Sym) * find_by_hash(const struct cpprof__definitions *names,
+                                      const struct cpprof__definition *of)
 {
     const uint32_t *t = names->hash;
     const uint32_t *buckets = t + 2, *chain = buckets + t[0];
     uint32_t h = 0, i;
     const char *c;
 
-    for (c = name; *c; c++) {
+    for (c = of->name; *c; c++) {
         h = (h << 4) + (unsigned char)*c;
         h = (h ^ ((h & 0xf0000000) >> 24)) & 0x0fffffff;
     }
     if (!t[0])
         return NULL;
     for (i = buckets[h % t[0]]; i; i = chain[i])
-        if (is_it(names, i, name))
+        if (is_it(names, i, of))
             return &names->symbols[i];
     return NULL;
 }
@@ -192,13 +202,12 @@ first_of(const struct link_map *m)
 
 /* Is it there? */
 CPPROF__FIRST_STEP static bool
-find_in(const struct link_map *m, const struct names *names,
+find_in(const struct link_map *m, const struct cpprof__definitions *names,
         struct cpprof__definition *d)
 {
-    const ElfW(Sym) *s = names->gnu_hash
-                             ? find_by_gnu_hash(names, d->name, d->hash)
-                         : names->hash ? find_by_hash(names, d->name)
-                                       : NULL;
+    const ElfW(Sym) *s = names->gnu_hash ? find_by_gnu_hash(names, d)
+                         : names->hash   ? find_by_hash(names, d)
+                                         : NULL;
 
     if (!s)
         return false;
@@ -216,11 +225,11 @@ find(struct cpprof__definition *d, unsigned n, unsigned left,
      const struct link_map *from, const struct link_map *last)
 {
     const struct link_map *m;
-    struct names names;
+    struct cpprof__definitions names;
     unsigned i;
 
     for (m = from; left && m; m = m == last ? NULL : m->l_next) {
-        if (!read_names(m, &names))
+        if (!cpprof__definitions_read(m, &names))
             continue;
         for (i = 0; i < n; i++)
             if (!d[i].address && find_in(m, &names, &d[i]))
@@ -234,6 +243,7 @@ begin(struct cpprof__definition *d, const char *name)
 {
     d->name = name;
     d->hash = cpprof__symbol_hash(name);
+    d->version = 0;
     d->address = NULL;
     d->module = NULL;
     d->symbol = NULL;
@@ -281,6 +291,17 @@ cpprof__module_symbols(const struct link_map *m, const char *names,
         find(d, n, n, m, m);
 }
 
+CPPROF__FIRST_STEP void *
+cpprof__definition_find(const struct cpprof__definitions *names,
+                        const char *name, unsigned version)
+{
+    struct cpprof__definition d;
+
+    begin(&d, name);
+    d.version = version;
+    return find_in(names->module, names, &d) ? d.address : NULL;
+}
+
 void
 cpprof__own_symbols(const char *names, struct cpprof__definition *d, unsigned n)
 {
@@ -292,10 +313,10 @@ cpprof__note_other_definitions(const struct link_map *m,
                                struct cpprof__definition *d, unsigned n)
 {
     struct cpprof__definition other;
-    struct names names;
+    struct cpprof__definitions names;
     unsigned i;
 
-    for (i = 0; read_names(m, &names) && i < n; i++) {
+    for (i = 0; cpprof__definitions_read(m, &names) && i < n; i++) {
         other = d[i];
         if (find_in(m, &names, &other) && other.address != d[i].address)
             d[i].module = NULL;
@@ -345,6 +366,18 @@ name_of(const struct link_map *m)
     for (; strings && d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_SONAME)
             return strings + d->d_un.d_val;
+    return NULL;
+}
+
+CPPROF__FIRST_STEP const struct link_map *
+cpprof__module_named(const char *name)
+{
+    const struct link_map *m = first_of(cpprof__own_module());
+    const char *its;
+
+    for (; m; m = m->l_next)
+        if ((its = name_of(m)) && is_same(its, name))
+            return m;
     return NULL;
 }
 

@@ -17,7 +17,8 @@
 struct cpprof__definition {
     const char *name;
     uint32_t hash;
-    void *address;                 /* NULL: nobody else defines it */
+    uint32_t version; /* its number in each module; 0: the default one */
+    void *address;    /* NULL: nobody else defines it */
     const struct link_map *module; /* that it is in */
     const ElfW(Sym) * symbol;
 };
@@ -45,6 +46,33 @@ cpprof__next_symbol(const char *name);
 void
 cpprof__module_symbols(const struct link_map *module, const char *names,
                        struct cpprof__definition *definitions, unsigned n);
+/* What a module's dynamic section says about its symbols. */
+struct cpprof__definitions {
+    const struct link_map *module;
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *gnu_hash;
+    const uint32_t *hash;
+    const ElfW(Half) * versions;  /* of each symbol, or NULL */
+    const ElfW(Verdef) * defined; /* those versions */
+};
+
+/* False: there are none. Safety of these: as above. */
+bool
+cpprof__definitions_read(const struct link_map *module,
+                         struct cpprof__definitions *symbols);
+
+/* The number that a version has there, by the hash of its name; 0: it is not
+ * there. */
+unsigned
+cpprof__version_number(const struct cpprof__definitions *symbols,
+                       uint32_t hash);
+
+/* The definition of that version, 0: of the default one; or NULL. */
+void *
+cpprof__definition_find(const struct cpprof__definitions *symbols,
+                        const char *name, unsigned version);
+
 /* Those of this library itself. Safety: AS. */
 void
 cpprof__own_symbols(const char *names, struct cpprof__definition *definitions,
@@ -65,6 +93,11 @@ cpprof__first_symbol(const char *name, const struct link_map **module);
 /* Is it this library's text or data, or the program's when it is part of it? */
 const struct link_map *
 cpprof__own_module(void);
+
+/* The first of this soname, or NULL. Safety: AS, unless a module is being
+ * unloaded. */
+const struct link_map *
+cpprof__module_named(const char *soname);
 
 /* Is this library part of the program, or was it linked with it, or with one of
  * its libraries? Otherwise it was only preloaded, or loaded late. */
