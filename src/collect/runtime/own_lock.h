@@ -16,8 +16,11 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/regs.h"
 #include "collect/signal/tables/thread.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -28,7 +31,9 @@
 #include <unistd.h>
 
 struct cpprof__own_lock {
-    uintptr_t owner; /* address of the thread's cpprof__self; 0: free */
+    uintptr_t owner;    /* address of the thread's cpprof__self; 0: free */
+    uint32_t n_waiting; /* in the kernel, or on the way there or back */
+    uint32_t n_given;   /* futex: how often it was given while some waited */
 };
 
 /* Handlers of the program wait until the mask is set back: all but that of
@@ -45,11 +50,12 @@ cpprof__block_signals(sigset_t *saved)
     pthread_sigmask(SIG_BLOCK, &set, saved);
 }
 
-/* Tries before it sleeps: who holds it was put off its processor. Then it
- * sleeps for longer each time, since who holds it may be writing a file. */
-#define CPPROF__OWN_LOCK_TRIES  200
-#define CPPROF__OWN_LOCK_NS_MIN 50000
-#define CPPROF__OWN_LOCK_NS_MAX 3200000
+/* Tunables. Tries before it sleeps: who holds it was put off its processor. It
+ * looks again after so long at the latest, and so often where a filter refuses
+ * futex(). */
+#define CPPROF__OWN_LOCK_TRIES   200
+#define CPPROF__OWN_LOCK_WAIT_NS 100000000u
+#define CPPROF__OWN_LOCK_LOOK_NS 1000000u
 
 static inline bool
 cpprof__own_lock_is_mine(const struct cpprof__own_lock *lock)
@@ -57,12 +63,32 @@ cpprof__own_lock_is_mine(const struct cpprof__own_lock *lock)
     return load_relaxed(&lock->owner) == (uintptr_t)&cpprof__self;
 }
 
+/* Until it is given. All who wait must not look again and again: a thousand of
+ * them would leave who holds it no processor. */
+static inline void
+cpprof__own_lock_wait(struct cpprof__own_lock *lock, uint64_t ns)
+{
+    const struct timespec t = cpprof__timespec_of(
+        ns < CPPROF__OWN_LOCK_WAIT_NS ? ns : CPPROF__OWN_LOCK_WAIT_NS);
+    long failed = 0;
+    uint32_t seen;
+
+    __atomic_add_fetch(&lock->n_waiting, 1, __ATOMIC_SEQ_CST);
+    seen = load_acquire(&lock->n_given);
+    if (__atomic_load_n(&lock->owner, __ATOMIC_SEQ_CST))
+        failed = cpprof__syscall(SYS_futex, (long)&lock->n_given,
+                                 FUTEX_WAIT_PRIVATE, seen, (long)&t, 0, 0);
+    add_relaxed(&lock->n_waiting, -1u);
+    if (failed && failed != -EAGAIN && failed != -EINTR && failed != -ETIMEDOUT)
+        cpprof__sleep_ns(CPPROF__OWN_LOCK_LOOK_NS);
+}
+
 /* False when it is not to be had until a moment of CLOCK_MONOTONIC. */
 static inline bool
 cpprof__own_lock_take_until(struct cpprof__own_lock *lock, uint64_t until_ns)
 {
     uintptr_t self = (uintptr_t)&cpprof__self, nobody = 0;
-    uint64_t pause_ns = CPPROF__OWN_LOCK_NS_MIN;
+    uint64_t now = 0;
     unsigned tries = 0;
 
     while (!cas_acq_rel(&lock->owner, &nobody, self)) {
@@ -70,11 +96,9 @@ cpprof__own_lock_take_until(struct cpprof__own_lock *lock, uint64_t until_ns)
         if (++tries <= CPPROF__OWN_LOCK_TRIES)
             continue;
         if (until_ns != UINT64_MAX &&
-            cpprof__clock_ns(CLOCK_MONOTONIC) >= until_ns)
+            (now = cpprof__clock_ns(CLOCK_MONOTONIC)) >= until_ns)
             return false;
-        cpprof__sleep_ns(pause_ns);
-        if (pause_ns < CPPROF__OWN_LOCK_NS_MAX)
-            pause_ns *= 2;
+        cpprof__own_lock_wait(lock, until_ns - now);
     }
     return true;
 }
@@ -88,7 +112,12 @@ cpprof__own_lock_take(struct cpprof__own_lock *lock)
 static inline void
 cpprof__own_lock_give(struct cpprof__own_lock *lock)
 {
-    store_release(&lock->owner, (uintptr_t)0);
+    __atomic_store_n(&lock->owner, (uintptr_t)0, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&lock->n_waiting, __ATOMIC_SEQ_CST))
+        return;
+    add_relaxed(&lock->n_given, 1u);
+    cpprof__syscall(SYS_futex, (long)&lock->n_given, FUTEX_WAKE_PRIVATE, 1, 0,
+                    0, 0);
 }
 
 /* In a child made by fork. True: another thread of the parent was at work in
@@ -96,6 +125,7 @@ cpprof__own_lock_give(struct cpprof__own_lock *lock)
 static inline bool
 cpprof__own_lock_in_child(struct cpprof__own_lock *lock)
 {
+    store_relaxed(&lock->n_waiting, 0u); /* threads of the parent */
     if (!load_relaxed(&lock->owner) || cpprof__own_lock_is_mine(lock))
         return false;
     cpprof__own_lock_give(lock);
