@@ -190,8 +190,7 @@ drainer(void *arg)
         uint64_t now;
 
         wait_for_work(s->spool.ring, wait_ns);
-        if (s->engine == &cpprof__engine_perf ||
-            load_acquire(&cpprof__sampler.is_refused))
+        if (s->engine == &cpprof__engine_perf || cpprof__sampler_is_refused())
             cpprof__threads_tend_events();
         wait_ns = drain(s) ? DRAIN_NS_MIN : wait_ns * 2;
         if (wait_ns > SCAN_NS)

@@ -50,7 +50,7 @@
 #define CREDIT_MIN 2u
 #define CREDIT_MAX 512u
 
-static bool is_refused;
+static bool events_are_refused; /* by the limit on queued signals */
 
 /* Of the drainer. */
 /* Its tid; 0: no thread may open events. */
@@ -82,7 +82,13 @@ open_event(int32_t tid, uint64_t period_ns)
 void
 cpprof__perf_refuse(void)
 {
-    store_release(&is_refused, true);
+    store_release(&events_are_refused, true);
+}
+
+static bool
+is_refused(void)
+{
+    return load_acquire(&events_are_refused) || cpprof__sampler_is_refused();
 }
 
 static bool
@@ -90,9 +96,8 @@ has_queue(void)
 {
     struct rlimit limit;
 
-    return !load_acquire(&is_refused) &&
-           !load_acquire(&cpprof__sampler.is_refused) &&
-           !getrlimit(RLIMIT_SIGPENDING, &limit) && limit.rlim_cur > QUEUE_MIN;
+    return !is_refused() && !getrlimit(RLIMIT_SIGPENDING, &limit) &&
+           limit.rlim_cur > QUEUE_MIN;
 }
 
 static enum cpprof_status
@@ -104,7 +109,7 @@ perf_open(uint64_t period_ns, struct cpprof_error *error)
     if (!uname(&system) && strstr(system.version, "PREEMPT_RT"))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "signals of perf events come late (PREEMPT_RT)");
-    store_release(&is_refused,
+    store_release(&events_are_refused,
                   cpprof__proc_signals_queued() > CPPROF__PERF_QUEUED_MAX);
     if (!has_queue())
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
@@ -250,8 +255,7 @@ cpprof__perf_in_child(void)
 void
 cpprof__perf_tend(struct cpprof__thread *t, uint64_t period_ns)
 {
-    if (t->perf_fd >= 0 && (t->perf_is_over || load_acquire(&is_refused) ||
-                            load_acquire(&cpprof__sampler.is_refused)))
+    if (t->perf_fd >= 0 && (t->perf_is_over || is_refused()))
         cpprof__perf_disarm(t);
     if (t->perf_fd < 0 && t->tid > 0)
         perf_arm(t, period_ns);

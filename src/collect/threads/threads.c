@@ -329,7 +329,7 @@ charge_missing(struct cpprof__thread *t, bool at_stop)
     if (due <= had + 1) /* one may be on its way */
         return;
     cpprof__perf_push(t, plan.period_ns);
-    if (!load_relaxed(&cpprof__sampler.is_refused) &&
+    if (!cpprof__sampler_is_refused() &&
         !cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
         frame = at_stop ? CPPROF__FRAME_EXITED : 0;
     if (frame &&
@@ -406,7 +406,7 @@ void
 cpprof__threads_tend_events(void)
 {
     uint32_t n = cpprof__events_asked(), i = 0, end;
-    bool is_over = load_acquire(&cpprof__sampler.is_refused);
+    bool is_over = cpprof__sampler_is_refused();
     struct cpprof__thread *t = NULL;
 
     do {
@@ -536,7 +536,7 @@ charge_rest(struct cpprof__thread *t)
         return;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
     cpprof__sampler_charge(t, (uint32_t)(due - had),
-                           load_relaxed(&cpprof__sampler.is_refused) ||
+                           cpprof__sampler_is_refused() ||
                                    mask >> (CPPROF__SIGNAL - 1) & 1
                                ? CPPROF__FRAME_BLOCKED
                                : CPPROF__FRAME_EXITED);

@@ -41,7 +41,7 @@ cpprof__cpu_timers_are_fatal(void)
 {
     uint64_t limit[2]; /* struct rlimit64 */
 
-    if (__atomic_load_n(&cpprof__sampler.is_refused, __ATOMIC_SEQ_CST))
+    if (cpprof__sampler_is_refused())
         return true;
     return !syscall(SYS_prlimit64, 0, RLIMIT_RTTIME, NULL, limit) &&
            (!limit[0] || !limit[1]);

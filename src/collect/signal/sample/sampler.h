@@ -46,6 +46,13 @@ struct cpprof__sampler {
 };
 extern struct cpprof__sampler cpprof__sampler;
 
+/* May no thread get a signal of ours any more? Safety: AS. */
+static inline bool
+cpprof__sampler_is_refused(void)
+{
+    return __atomic_load_n(&cpprof__sampler.is_refused, __ATOMIC_SEQ_CST);
+}
+
 /*
  * The value that our timers carry: 24 bits that recognise them, 16 bits of the
  * session and 24 bits of the thread's slot, so that a signal that was pending
