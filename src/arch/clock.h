@@ -6,9 +6,9 @@
  *                       thread.
  *   cpprof__now_ns()    calls the kernel's function in the vdso, which reads
  *                       most clocks without a system call, five times as fast.
- *                       Where that is not known it calls libc's name. There a
- *                       program may have a function of its own, which may
- *                       allocate or lock.
+ *                       Where that is not known it calls libc's name, and asks
+ *                       the kernel where the program forbids what the vdso
+ *                       needs.
  *
  * Both return 0 for a clock that does not exist, such as that of a thread that
  * has ended.
@@ -18,6 +18,7 @@
 
 #include "arch/libc.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -69,6 +70,16 @@ cpprof__sleep_ns(uint64_t ns)
  * of all files that are linked together, wherever that is: `common`.) */
 int (*cpprof__vdso_clock)(clockid_t clock, struct timespec *t)
     __attribute__((common, visibility("hidden")));
+
+/* A thread of the program has asked that reading the processor's counter ends
+ * it: it, and those that it makes, which may be ours, must not read it. */
+bool cpprof__counter_is_forbidden __attribute__((common, visibility("hidden")));
+
+static inline int
+cpprof__kernels_clock(clockid_t clock, struct timespec *t)
+{
+    return (int)CPPROF__BARE_SYSCALL(SYS_clock_gettime, clock, (long)t);
+}
 
 /* Safety: MT. */
 static inline uint64_t

@@ -60,6 +60,7 @@ find_vdso_clock(void)
     cpprof__next_symbols(CPPROF__VDSO_CLOCK "\0", &clock, 1);
     if (clock.address && clock.module->l_addr == getauxval(AT_SYSINFO_EHDR))
         cpprof__vdso_clock = clock.address;
+    cpprof__look_for_counter();
 }
 
 CPPROF__FIRST_STEP static void

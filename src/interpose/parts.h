@@ -81,4 +81,9 @@ cpprof__alone_again(struct cpprof__alone *alone);
 bool
 cpprof__in_fork(void);
 
+/* May this thread read the processor's counter? What started the program may
+ * have forbidden it. */
+void
+cpprof__look_for_counter(void);
+
 #endif

@@ -9,13 +9,18 @@
  * thread is killed for any system call but read, write, exit and sigreturn: our
  * signal is blocked there, for good, hooks see an exempt thread, and its exit()
  * writes nothing. Syscall user dispatch, which leads all of a thread's calls to
- * the program's handler of SIGSYS: no signal is sent from then on.
+ * the program's handler of SIGSYS: no signal is sent from then on. A
+ * processor's counter that may not be read any more (PR_SET_TSC): clocks are
+ * read by system calls then.
  *
  * Source: fcntl(2), F_SETSIG; sigaltstack(2); seccomp(2); prctl(2).
  */
 /* Its header gives the one name the other's. */
 #undef _FILE_OFFSET_BITS
 
+#include "arch/clock.h"
+#include "arch/place.h"
+#include "arch/regs.h"
 #include "collect/signal/heap/exempt.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/action.h"
@@ -187,6 +192,27 @@ set_dispatch(const unsigned long *words)
     return result;
 }
 
+/* ---- a counter that must not be read ------------------------------------ */
+
+/* That of threads, and so of those that it makes; ours may read it. For good:
+ * threads that it has made keep it. */
+static void
+forbid_counter(void)
+{
+    store_release(&cpprof__counter_is_forbidden, true);
+    store_release(&cpprof__vdso_clock, &cpprof__kernels_clock);
+}
+
+CPPROF__FIRST_STEP void
+cpprof__look_for_counter(void)
+{
+    int may = PR_TSC_ENABLE;
+
+    if (!cpprof__syscall(SYS_prctl, PR_GET_TSC, (long)&may, 0, 0, 0, 0) &&
+        may == PR_TSC_SIGSEGV)
+        forbid_counter();
+}
+
 static int
 prctl_on(int option, ...)
 {
@@ -196,6 +222,8 @@ prctl_on(int option, ...)
     NEEDS_STORAGE(prctl, (option, WORDS));
     if (option == PR_SET_SYSCALL_USER_DISPATCH)
         return set_dispatch(words);
+    if (option == PR_SET_TSC && words[0] == PR_TSC_SIGSEGV)
+        forbid_counter();
     saved_errno = errno;
     if (option != PR_SET_SECCOMP || words[0] != SECCOMP_MODE_STRICT)
         return cpprof__real(prctl)(option, WORDS);

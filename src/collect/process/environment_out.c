@@ -6,6 +6,7 @@
  */
 #include "collect/process/environment.h"
 
+#include "arch/clock.h"
 #include "base/buffer.h"
 #include "base/status.h"
 #include "collect/runtime/proc.h"
@@ -28,7 +29,9 @@ cpprof__environment_path(const char *pattern, char *path, size_t n)
         if (pattern[0] == '%' && pattern[1] == 'p')
             cpprof__buffer_printf(&out, "%d", (int)getpid());
         else if (pattern[0] == '%' && pattern[1] == 't')
-            cpprof__buffer_printf(&out, "%lld", (long long)time(NULL));
+            cpprof__buffer_printf(
+                &out, "%lld",
+                (long long)(cpprof__now_ns(CLOCK_REALTIME) / CPPROF__NS_PER_S));
         else if (pattern[0] == '%' && pattern[1] == 'e')
             cpprof__buffer_printf(&out, "%s", name);
         else if (pattern[0] == '%' && pattern[1] == '%')

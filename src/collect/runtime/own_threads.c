@@ -167,6 +167,8 @@ CPPROF__FIRST_STEP static void
 begin(struct cpprof__own_thread *t)
 {
     begin_clean();
+    if (load_relaxed(&cpprof__counter_is_forbidden)) /* also by libraries */
+        cpprof__syscall(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0, 0);
     self.is_own = true;
     self.thread = t;
     self.looked_ns = cpprof__clock_ns(CLOCK_MONOTONIC); /* see late.c */

@@ -9,6 +9,7 @@
 #define COLLECT_SIGNAL_COST_H
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "arch/regs.h"
 
 #include <stdint.h>
@@ -38,7 +39,8 @@ cpprof__cost_begin(enum cpprof__cost_of what)
 {
     if (!load_relaxed(&cpprof__cost.is_on) ||
         __atomic_fetch_add(&cpprof__cost.of[what].n, 1u, __ATOMIC_RELAXED) %
-            CPPROF__COST_ONE_IN)
+            CPPROF__COST_ONE_IN ||
+        load_relaxed(&cpprof__counter_is_forbidden))
         return 0;
     return cpprof__cycles();
 }
