@@ -4,6 +4,7 @@ by number, and what the definitions want of them.
 Source: opentelemetry-proto, opentelemetry/proto/{profiles/v1development,
 common/v1,resource/v1}; sig-profiling, profcheck.
 """
+import functools
 
 # Of each message: number -> (name, kind). A kind is a message below, or
 # int, text, bytes, bool, fixed64, double; [kind] is repeated.
@@ -154,6 +155,8 @@ class Profiles:
         self.dictionary = whole["dictionary"]
         self.strings = self.dictionary["string_table"]
         self.used = {name: {0} for name in self.dictionary}
+        self.frame = functools.cache(self.frame)  # most are in many stacks,
+        self.stack = functools.cache(self.stack)  # and those in many samples
         self.check_tables()
         if len(whole["resource_profiles"]) != 1 \
                 or len(whole["resource_profiles"][0]["scope_profiles"]) != 1:
@@ -236,24 +239,27 @@ class Profiles:
     def frame(self, index):
         location = self.entry("location_table", index)
         kind = self.attributes_of(location["attribute_indices"])
-        for line in location["lines"]:
-            function = self.entry("function_table", line["function_index"])
-            yield (self.text(function["name"]), self.text(function["filename"]),
-                   line["line"] or 0, kind.get("profile.frame.type"))
+        functions = [(self.entry("function_table", line["function_index"]),
+                      line["line"] or 0) for line in location["lines"]]
+        return [(self.text(function["name"]), self.text(function["filename"]),
+                 line, kind.get("profile.frame.type"))
+                for function, line in functions]
+
+    def stack(self, index):
+        locations = self.entry("stack_table", index)["location_indices"]
+        if 0 in locations:
+            raise Wrong("location 0 in a stack")
+        return [frame for i in locations for frame in self.frame(i)]
 
     def sample(self, s):
         if len(s["values"]) != 1 or s["timestamps_unix_nano"]:
             raise Wrong("a sample that has not one value")
-        stack = self.entry("stack_table", s["stack_index"])
         attributes = self.attributes_of(s["attribute_indices"])
         link = self.entry("link_table", s["link_index"])
         if s["link_index"]:
             attributes["link"] = (link["trace_id"].hex(),
                                   link["span_id"].hex())
-        if 0 in stack["location_indices"]:
-            raise Wrong("location 0 in a stack")
-        return ([frame for i in stack["location_indices"]
-                 for frame in self.frame(i)], attributes, s["values"][0])
+        return self.stack(s["stack_index"]), attributes, s["values"][0]
 
     def total(self, kind, function=None):
         """The sum of a type, or of its samples with a function."""
