@@ -66,13 +66,14 @@ MODES = {
     "locks": ("preload", "block=1,mutex=1," + OUT, 25),
     "wall": ("preload", "wall=400," + OUT, 25),
     "http": ("preload", "http=unix:%p.sock,deadlock=abort", 25),
-    "push": ("preload", "push=FOLDER/pushed,push-interval=1", 100),
+    "push": ("preload", "cpu=250,heap,block,mutex,goroutine,"
+             "push=FOLDER/pushed,push-interval=1", 40),
     "vm": ("preload", "vm," + OUT, 25),
     "all": ("preload",
             EVERYTHING + "http=unix:%p.sock,deadlock=abort," + OUT, 40),
     "record": ("record", "cpu", 40),
     "record all": ("record", "cpu,heap,block,mutex,wall", 40),
-    "attached": ("attach", "cpu=1000,heap=64k,block=1,mutex=1,wall," + OUT, 100),
+    "attached": ("attach", "cpu=1000,heap=64k,block=1,mutex=1,wall," + OUT, 40),
     "linked off": ("link", None, 25),
     "linked all": ("link", EVERYTHING + OUT, 40),
 }

@@ -2,22 +2,13 @@
 /* guest: 3. Programs that give up root in the ways that setpriv(1) and daemons
  * have: what succeeds alone succeeds, and all threads of the process, whoever
  * made them, have the new credentials in the end. needs: root */
+#include "host.h"
 #include <dirent.h>
-#include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define NOBODY 65534
 
@@ -28,18 +19,6 @@
             exit(1);                                                           \
         }                                                                      \
     } while (0)
-
-static volatile unsigned sum;
-
-/* Some samples, and time for threads of the profiler to be at work. */
-static void
-burn(void)
-{
-    unsigned i;
-
-    for (i = 0; i < 100000000; i++)
-        sum += i;
-}
 
 /* The text after a word of a thread's status file. */
 static bool
@@ -168,9 +147,9 @@ try(const char *name, void (*drop)(void))
 
     CHECK(pid >= 0);
     if (!pid) {
-        burn();
+        busy_ms(50); /* some samples, and time for threads of the profiler */
         drop();
-        burn();
+        busy_ms(50);
         CHECK(all_are_nobody());
         exit(0);
     }
@@ -194,7 +173,7 @@ main(void)
     try("with threads", drop_with_threads);
     try("user namespace", enter_user_namespace);
     drop_user_first(); /* the first process, with all its threads */
-    burn();
+    busy_ms(50);
     CHECK(all_are_nobody());
     return 0;
 }

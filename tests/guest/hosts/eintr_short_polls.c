@@ -9,8 +9,8 @@ enum { THREADS = 4, POLLS = 400 };
 static void *
 poll_often(void *n_cut)
 {
-    for (int i = 0; i < POLLS; i++) {
-        for (volatile int k = 0; k < 500000 + i * 61; k++)
+    for (unsigned i = 0; i < POLLS; i++) {
+        for (volatile unsigned k = 0; k < (5000 + i) * host_busy; k++)
             continue;
         *(int *)n_cut += poll(NULL, 0, 1) < 0;
     }

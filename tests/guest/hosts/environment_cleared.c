@@ -11,15 +11,17 @@ int
 main(int argc, char **argv)
 {
     static char *none[] = {NULL};
-    char *words[] = {argv[0], "again", NULL};
+    char busy[12], *words[] = {argv[0], busy, NULL};
     int i;
 
     if (argc > 1) {
         EXPECT(!environ || !environ[0], "there is %s", environ[0]);
+        host_busy = (unsigned)atoi(argv[1]);
         busy_ms(20);
         return host_wrong;
     }
     busy_ms(30);
+    snprintf(busy, sizeof busy, "%u", host_busy);
     memset(argv[0], 'x', strlen(argv[0]));
     prctl(PR_SET_NAME, "renamed");
     clearenv();

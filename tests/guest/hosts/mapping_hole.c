@@ -53,8 +53,10 @@ use(char **holes, unsigned ms)
     uint64_t end = host_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
 
     while (!host_wrong && host_ns(CLOCK_MONOTONIC) < end) {
-        for (int i = 0; i < 20000; i++)
-            sink += i;
+        for (unsigned i = 0; i < 200 * host_busy; i++)
+            sink += (int)i;
+        if (host_busy < 100)
+            usleep(2 * (100 - host_busy));
         for (int i = 0; i < N_SIZES; i++) {
             char *p = map(holes[i], sizes[i] * PAGE, MAP_FIXED_NOREPLACE);
 

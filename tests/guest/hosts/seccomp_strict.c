@@ -6,8 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-enum { BUSY = 40000000 };
-
 static int done[2];
 
 static __attribute__((noinline)) void
@@ -15,8 +13,8 @@ burn(void)
 {
     volatile unsigned sink = 0;
 
-    for (int i = 0; i < BUSY; i++)
-        sink += (unsigned)i;
+    for (unsigned i = 0; i < 400000 * host_busy; i++)
+        sink += i;
 }
 
 static void
