@@ -188,6 +188,12 @@ class Profile:
         functions, places = {}, {}
         self.rows, self.types, self.pairs = [], [], []
         for kind, body in blocks:
+            if kind == "sample":
+                self.rows.append(
+                    ([int(v) for v in re.findall(r"location_id: (\d+)", body)],
+                     [int(v) for v in re.findall(r"^  value: (-?\d+)$", body,
+                                                 re.M)]))
+                continue
             numbers = [(k, int(v)) for k, v in
                        re.findall(r"^\s+(\w+): (-?\d+)$", body, re.M)]
             first = dict(reversed(numbers))
@@ -199,12 +205,9 @@ class Profile:
             elif kind == "location":
                 places[first["id"]] = [v for k, v in numbers
                                        if k == "function_id"]
-            elif kind == "sample":
-                self.rows.append(([v for k, v in numbers
-                                   if k == "location_id"],
-                                  [v for k, v in numbers if k == "value"]))
-        self.rows = [({functions.get(f) for p in stack
-                       for f in places.get(p, [])}, values)
+        names = {place: {functions.get(f) for f in ids}
+                 for place, ids in places.items()}
+        self.rows = [(set().union(*(names.get(p, ()) for p in stack)), values)
                      for stack, values in self.rows]
         found = re.search(r"^duration_nanos: (\d+)$", text, re.M)
         self.seconds = int(found[1]) / 1e9 if found else 0
