@@ -66,8 +66,7 @@ MODES = {
     "locks": ("preload", "block=1,mutex=1," + OUT, 25),
     "wall": ("preload", "wall=400," + OUT, 25),
     "http": ("preload", "http=unix:%p.sock,deadlock=abort", 25),
-    "push": ("preload", "cpu=250,heap,block,mutex,goroutine,"
-             "push=FOLDER/pushed,push-interval=1", 40),
+    "push": ("preload", "push=FOLDER/pushed,push-interval=1", 100),
     "vm": ("preload", "vm," + OUT, 25),
     "all": ("preload",
             EVERYTHING + "http=unix:%p.sock,deadlock=abort," + OUT, 40),

@@ -85,7 +85,7 @@ test_ends(void)
     check_end("return=7", 0, 7);
     check_end("kill=9", SIGKILL, 0);
     /* What ends the program does not depend on what samples it. */
-    if (engine != CPPROF_ENGINE_AUTO)
+    if (engine != CPPROF_ENGINE_TIMER)
         return;
     check_end("_exit=4", 0, 4);
     check_end("quick_exit=6", 0, 6);
@@ -199,9 +199,6 @@ main(int argc, char **argv)
     setrlimit(RLIMIT_CORE, &no_core);
     session_engine(argc, argv);
     test_ends();
-    /* auto is one of the others. */
-    if (engine == CPPROF_ENGINE_AUTO)
-        return check_done();
     test_threads_killed();
     test_children();
     test_exec();
