@@ -234,7 +234,7 @@ definition_of(const struct own *own, uint32_t symbol, uintptr_t now)
 CPPROF__FIRST_STEP static bool
 is_allocator(const char *name)
 {
-    static const char names[] = CPPROF__ALLOCATOR_NAMES(TEXT);
+    static const char names[] = CPPROF__ALLOCATOR_NAMES(TEXT) "";
     const char *n;
 
     for (n = names; *n; n += strlen(n) + 1)
