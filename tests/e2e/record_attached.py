@@ -637,15 +637,15 @@ def children_are_left():
 
 CROSSWISE = r"""
 #include <pthread.h>
-#include <unistd.h>
 
 static pthread_mutex_t locks[2] = {PTHREAD_MUTEX_INITIALIZER,
                                    PTHREAD_MUTEX_INITIALIZER};
+static pthread_barrier_t both_have_one;
 
 static void *cross(void *first)
 {
     pthread_mutex_lock(first);
-    usleep(100000);
+    pthread_barrier_wait(&both_have_one);
     pthread_mutex_lock(first == locks ? locks + 1 : locks);
     return 0;
 }
@@ -655,6 +655,7 @@ int main(void)
     pthread_t threads[2];
     int i;
 
+    pthread_barrier_init(&both_have_one, 0, 2);
     for (i = 0; i < 2; i++)
         pthread_create(&threads[i], 0, cross, &locks[i]);
     pthread_join(threads[0], 0);
