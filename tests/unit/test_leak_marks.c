@@ -265,8 +265,16 @@ what_a_cache_holds_leads_nowhere(void **state)
     make_cache(2, true);
     assert_int_equal(lists.n_caches, 1);
     assert_false(is_reached(CACHED(2)));
+}
+
+/* A pool of nodes that has the form of a cache. */
+static void
+a_list_of_the_programs_own_holds_blocks(void **state)
+{
+    (void)state;
     make_cache(2, false);
-    assert_false(is_reached(CACHED(2)));
+    assert_int_equal(lists.n_caches, 1);
+    assert_true(is_reached(CACHED(2)));
 }
 
 static void
@@ -342,6 +350,7 @@ main(void)
         cmocka_unit_test(a_block_is_found_behind_many_empty_words),
         cmocka_unit_test(chunks_are_walked_to_the_end),
         cmocka_unit_test(what_a_cache_holds_leads_nowhere),
+        cmocka_unit_test(a_list_of_the_programs_own_holds_blocks),
         cmocka_unit_test(a_cache_that_is_being_changed_holds_blocks),
         cmocka_unit_test(what_a_fastbin_holds_leads_nowhere),
         cmocka_unit_test(damaged_chunks_are_no_heap),

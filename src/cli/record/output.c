@@ -305,6 +305,10 @@ write_main(struct output *out, size_t main_image)
         cpprof__cli_fail("%s: not written: no samples of %s, which used no "
                          "CPU time or did not load libcpprof.so",
                          shown(out), out->options->command[0]);
+    } else if (main_image == NO_IMAGE && out->options->is_attached) {
+        cpprof__cli_fail("%s: not written: no %s samples of %s in that time",
+                         shown(out), cpprof__record_kind_name(out->kind),
+                         out->options->command[0]);
     } else if (main_image == NO_IMAGE) {
         cpprof__cli_fail("%s: not written: nothing of %s, which did not load "
                          "libcpprof.so or could not write where it is recorded",

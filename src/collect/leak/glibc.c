@@ -88,7 +88,7 @@ cpprof__glibc_find(uintptr_t from, uintptr_t last, uintptr_t end,
 /* ---- lists of what seems to be in use ---------------------------------- */
 
 /* A thread's cache: how many chunks, and the first block, of 32, 48, ... bytes
- * (glibc 2.30 to 2.41). */
+ * (glibc 2.32 to 2.41). */
 #define CACHE_BINS 64
 struct cache {
     uint16_t n[CACHE_BINS];
@@ -128,18 +128,20 @@ cpprof__glibc_note_arena(struct cpprof__glibc_free_lists *lists, uintptr_t top)
         lists->arenas[lists->n_arenas++] = top;
 }
 
-/* Since 2.32 a pointer to the next is kept with the bits of where it stands. */
+/* A pointer to the next is kept with the bits of where it stands, so no list of
+ * a program's own, such as a pool of nodes, passes for one. Before 2.32 it was
+ * a pointer: there nothing is followed. */
 static uintptr_t
-next_free(uintptr_t block, bool is_protected)
+next_free(uintptr_t block)
 {
-    return *(const uint64_t *)block ^ (is_protected ? block >> 12 : 0);
+    return *(const uint64_t *)block ^ block >> 12;
 }
 
 /* From block on: is each a chunk of that size, and the last one followed by
  * none? Then how many there are, up to max; else 0. */
 static size_t
 count_free(const struct cpprof__marks *m, uintptr_t block, uint64_t size,
-           size_t max, bool is_protected)
+           size_t max)
 {
     size_t n;
 
@@ -147,7 +149,7 @@ count_free(const struct cpprof__marks *m, uintptr_t block, uint64_t size,
         if (n == max || !cpprof__marks_find(m, block).area ||
             size_of(block - CPPROF__CHUNK_HEAD) != size)
             return 0;
-        block = next_free(block, is_protected);
+        block = next_free(block);
     }
     return n;
 }
@@ -157,16 +159,12 @@ count_free(const struct cpprof__marks *m, uintptr_t block, uint64_t size,
 static void
 add_free_list(struct cpprof__marks *m, uintptr_t first, uint64_t size, size_t n)
 {
-    size_t max = n ? n : m->n_blocks;
-    size_t found = count_free(m, first, size, max, false);
-    bool is_protected = !found;
+    size_t found = count_free(m, first, size, n ? n : m->n_blocks);
     uintptr_t block;
 
-    if (is_protected)
-        found = count_free(m, first, size, max, true);
     if (!found || (n && found != n))
         return;
-    for (block = first; block; block = next_free(block, is_protected))
+    for (block = first; block; block = next_free(block))
         cpprof__marks_add_gap(cpprof__marks_area(m, block), block);
 }
 
