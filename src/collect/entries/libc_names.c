@@ -84,12 +84,23 @@ end_of(const struct link_map *m)
     return m->l_addr + end;
 }
 
+/* Its headers are not where its addresses begin. */
+CPPROF__FIRST_STEP static bool
+is_prelinked(const struct link_map *m)
+{
+    const ElfW(Dyn) *d = m->l_ld;
+
+    while (d->d_tag != DT_NULL && d->d_tag != DT_GNU_PRELINKED)
+        d++;
+    return d->d_tag != DT_NULL;
+}
+
 CPPROF__FIRST_STEP static const struct file *
 read_file(struct own *own, const struct link_map *m)
 {
     struct file *file = &own->files[own->n_files];
 
-    if (!m || own->n_files == N_FILES ||
+    if (!m || is_prelinked(m) || own->n_files == N_FILES ||
         !cpprof__definitions_read(m, &file->symbols))
         return NULL;
     file->lo = m->l_addr;
