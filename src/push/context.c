@@ -48,7 +48,6 @@ _Static_assert(sizeof(struct header) == 32, "others read it");
 #define NOEXEC_SEAL 0x8u
 
 #define LATER_NS 1000000000ull
-#define LOOK_NS  200000000ull
 
 #define RESOURCE 1 /* of ProcessContext */
 
@@ -151,7 +150,7 @@ publish_later(void *arg)
     uint64_t until_ns = cpprof__now_ns(CLOCK_MONOTONIC) + LATER_NS;
 
     while (cpprof__now_ns(CLOCK_MONOTONIC) < until_ns) {
-        cpprof__sleep_ns(LOOK_NS);
+        cpprof__sleep_ns(CPPROF__OWN_LOOK_NS);
         if (cpprof__own_thread_must_leave())
             return cpprof__own_threads_pause_now();
     }

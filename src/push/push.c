@@ -37,9 +37,6 @@
 #define END_NS    (2 * NS_PER_S)
 #define CANCEL_NS (NS_PER_S / 2)
 
-/* How often a thread checks conditions that do not wake it. */
-#define LOOK_NS NS_PER_S
-
 /* A forked child that execs or ends at once has no captures. */
 #define CHILD_NS NS_PER_S
 
@@ -190,7 +187,9 @@ sleep_until(struct cpprof__push *push, uint64_t until_ns)
             return false;
         tell(push, false);
         cpprof__push_wait(&push->stop, 0,
-                          until_ns - now < LOOK_NS ? until_ns - now : LOOK_NS);
+                          until_ns - now < CPPROF__OWN_LOOK_NS
+                              ? until_ns - now
+                              : CPPROF__OWN_LOOK_NS);
     }
     return !load_acquire(&push->stop) && !load_acquire(&push->cancelled);
 }

@@ -46,11 +46,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Tunable. How often a thread looks whether it is alone, which takes some 10
- * us. A program whose last thread ends by a bare system call ends so much
- * later. */
-#define LOOK_NS 100000000u
-
 /* Tunables. A change of credentials waits so long for threads to leave what
  * they do, and looks so often. */
 #define PAUSE_NS      1000000000u
@@ -495,8 +490,9 @@ cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns)
 
         if (now >= until_ns)
             return false;
-        left = cpprof__timespec_of(until_ns - now < LOOK_NS ? until_ns - now
-                                                            : LOOK_NS);
+        left = cpprof__timespec_of(until_ns - now < CPPROF__OWN_LOOK_NS
+                                       ? until_ns - now
+                                       : CPPROF__OWN_LOOK_NS);
         syscall(SYS_futex, &t->is_over, FUTEX_WAIT, 0, &left, NULL, 0);
     }
     if (t->is_joined) /* by a pause, after which it could not begin again */
@@ -594,7 +590,7 @@ cpprof__own_threads_are_alone(void)
     uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
     int status;
 
-    if (now - self.looked_ns < LOOK_NS)
+    if (now - self.looked_ns < CPPROF__OWN_LOOK_NS)
         return false;
     self.looked_ns = now;
     if (cpprof__proc_main_has_ended(&status)) {

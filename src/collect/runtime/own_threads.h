@@ -127,8 +127,13 @@ cpprof__own_thread_begin(void);
 void
 cpprof__own_thread_end(void);
 
+/* Tunable. A thread that sleeps wakes so often to ask, which takes some 10 us.
+ * A program whose last thread ends by a bare system call ends so much later,
+ * and a thread that outlives its main thread for less is not seen. */
+#define CPPROF__OWN_LOOK_NS 100000000u
+
 /* Has the calling thread to return from its run() now? Because only threads of
- * ours are left, which is looked at once a second; or because it pauses. */
+ * ours are left; or because it pauses. */
 bool
 cpprof__own_thread_must_leave(void);
 /* The two reasons by themselves. A pause may end at any time: who returns for

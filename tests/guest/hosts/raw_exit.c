@@ -28,7 +28,7 @@ end_by_filter(void)
 static void *
 outlive(void *arg)
 {
-    sleep_ms(2500);
+    sleep_ms(900);
     return arg;
 }
 
