@@ -15,6 +15,18 @@ static volatile sig_atomic_t n_calls;
 static int pipe_ends[2];
 static sem_t semaphore;
 
+static pid_t
+fork_one(void)
+{
+    pid_t pid = _Fork();
+
+    if (pid == 0)
+        _exit(4);
+    return pid;
+}
+
+#define STEP(number, good) EXPECT(n_calls != (number) || (good), #good)
+
 /* What a handler may call by POSIX, each for the first time. */
 static void
 call_next(int sig)
@@ -22,50 +34,39 @@ call_next(int sig)
     const struct timespec none = {0, 0};
     const int code = errno;
     struct sigaction action;
+    struct timeval zero = {0, 0};
     struct itimerval timer;
+    struct timespec now;
     struct pollfd fd = {pipe_ends[0], POLLIN, 0};
-    fd_set fds;
     sigset_t set;
     char byte = 0;
 
-    switch (n_calls++) {
-    case 0: sem_post(&semaphore); break;
-    case 1: EXPECT(write(pipe_ends[1], &byte, 1) == 1, "write"); break;
-    case 2: EXPECT(poll(&fd, 1, 0) == 1, "poll"); break;
-    case 3: EXPECT(read(pipe_ends[0], &byte, 1) == 1, "read"); break;
-    case 4: sigaction(sig, NULL, &action); break;
-    case 5: pthread_sigmask(SIG_BLOCK, NULL, &set); break;
-    case 6: sigprocmask(SIG_BLOCK, NULL, &set); break;
-    case 7: nanosleep(&none, NULL); break;
-    case 8: getitimer(ITIMER_REAL, &timer); break;
-    case 9: clock_gettime(CLOCK_MONOTONIC, &(struct timespec){0}); break;
-    case 10: kill(getpid(), SIGUSR1); break;
-    case 11: raise(SIGUSR1); break;
-    case 12: pthread_kill(pthread_self(), SIGUSR1); break;
-    case 13: sigpending(&set); break;
-    case 14: close(dup(pipe_ends[0])); break;
-    case 15: fcntl(pipe_ends[0], F_GETFD); break;
-    case 16: close(open("/dev/null", O_RDONLY | O_CLOEXEC)); break;
-    case 17: close(socket(AF_UNIX, SOCK_STREAM, 0)); break;
-    case 18: waitpid(-1, NULL, WNOHANG); break;
-    case 19: signal(SIGUSR2, SIG_IGN); break;
-    case 20:
-        FD_ZERO(&fds);
-        select(0, &fds, NULL, NULL, &(struct timeval){0, 0});
-        break;
-    case 21: sigemptyset(&set); break;
-    case 22: setuid(getuid()); break;
-    case 23: ppoll(&fd, 0, &none, NULL); break;
-    case 24: {
-        pid_t pid = _Fork();
-
-        if (pid == 0)
-            _exit(4);
-        EXPECT(status_of(pid) == 4, "_Fork");
-        break;
-    }
-    default: break;
-    }
+    STEP(0, sem_post(&semaphore) == 0);
+    STEP(1, write(pipe_ends[1], &byte, 1) == 1);
+    STEP(2, poll(&fd, 1, 0) == 1);
+    STEP(3, read(pipe_ends[0], &byte, 1) == 1);
+    STEP(4, sigaction(sig, NULL, &action) == 0);
+    STEP(5, pthread_sigmask(SIG_BLOCK, NULL, &set) == 0);
+    STEP(6, sigprocmask(SIG_BLOCK, NULL, &set) == 0);
+    STEP(7, nanosleep(&none, NULL) == 0);
+    STEP(8, getitimer(ITIMER_REAL, &timer) == 0);
+    STEP(9, clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    STEP(10, kill(getpid(), SIGUSR1) == 0);
+    STEP(11, raise(SIGUSR1) == 0);
+    STEP(12, pthread_kill(pthread_self(), SIGUSR1) == 0);
+    STEP(13, sigpending(&set) == 0);
+    STEP(14, close(dup(pipe_ends[0])) == 0);
+    STEP(15, fcntl(pipe_ends[0], F_GETFD) >= 0);
+    STEP(16, close(open("/dev/null", O_RDONLY)) == 0);
+    STEP(17, close(socket(AF_UNIX, SOCK_STREAM, 0)) == 0);
+    STEP(18, waitpid(-1, NULL, WNOHANG) == -1);
+    STEP(19, signal(SIGUSR2, SIG_IGN) == SIG_DFL);
+    STEP(20, select(0, NULL, NULL, NULL, &zero) == 0);
+    STEP(21, sigemptyset(&set) == 0);
+    STEP(22, setuid(getuid()) == 0);
+    STEP(23, ppoll(&fd, 0, &none, NULL) == 0);
+    STEP(24, status_of(fork_one()) == 4);
+    n_calls++;
     errno = code;
 }
 
