@@ -117,9 +117,11 @@ cpprof__push_requests(const struct cpprof__push_plan *plan,
 }
 
 /* Servers of RPCs have one status for what is too large, and what is too much
- * now; Pyroscope one for all that is wrong. Of OTLP it may have taken a part
- * before that. Source: connect-go (envelope.go), grpc-go (rpc_util.go);
- * pyroscope pkg/validation/validate.go, pkg/distributor. */
+ * now; Pyroscope, and the collector of OpenTelemetry, one for all that is
+ * wrong. Of OTLP Pyroscope may have taken a part before that. Source:
+ * connect-go (envelope.go), grpc-go (rpc_util.go); pyroscope
+ * pkg/validation/validate.go, pkg/distributor; Go's net/http, MaxBytesError,
+ * which the collector passes on (config/confighttp, receiver/otlpreceiver). */
 static bool
 is_too_large(const struct cpprof__push_plan *plan,
              const struct cpprof__push_reply *reply)
@@ -132,6 +134,8 @@ is_too_large(const struct cpprof__push_plan *plan,
 
     return reply->status == 413 ||
            (reply->status == 429 && strstr(reply->text, "larger than")) ||
+           (reply->status == 400 &&
+            strstr(reply->text, "request body too large")) ||
            ((reply->status == 400 || reply->status == 422) && is_pyroscopes);
 }
 

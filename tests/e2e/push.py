@@ -351,10 +351,16 @@ def check_too_large():
     """As the first file shows how much may come, no later one is refused."""
     n, limit = 2000, 100000
     path = write_random("random.pb", n, 400)
-    for words in ([""], ["", "-protocol=ingest"], ["otlp+"], ["parca+"],
-                  ["pprof+"]):
-        name = " ".join(words)
-        with Server(limit=limit, closes=words == [""]) as server:
+    # The collector's words; over OTLP they stand in a message.
+    usual = 413, b"this is too much\n"
+    collectors = 400, b"\x12\x1ehttp: request body too large\n"
+    for words, refusal in (
+            ([""], usual), (["", "-protocol=ingest"], usual),
+            (["parca+"], usual), (["otlp+"], usual), (["otlp+"], collectors),
+            (["pprof+"], usual), (["pprof+"], collectors)):
+        name = "%s, %d" % (" ".join(words), refusal[0])
+        with Server(limit=limit, closes=words == [""],
+                    refusal=refusal) as server:
             done = run("-to=" + words[0] + server.url, *words[1:], path, path)
             requests, refused = server.requests, server.too_large
         TAP.same("too large: nothing is said: " + name,
@@ -363,7 +369,7 @@ def check_too_large():
             b <= a * 5 // 8 for a, b in zip(refused, refused[1:])), refused)
         TAP.same("too large: each sample once, of two files: " + name,
                  sum(map(values_of, requests)), n * (n + 1))
-        if name not in ("otlp+", "pprof+"):  # which has no time
+        if words[0] not in ("otlp+", "pprof+"):  # which has no time
             half = requests[:len(requests) // 2]
             TAP.same("too large: no two parts of one millisecond: " + name,
                      len(set.union(*map(times_of, half))), len(half))

@@ -72,10 +72,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             self.rfile.read(n)
-        self.send_response(413)
-        self.send_header("Content-Length", str(len(TOO_LARGE)))
+        status, words = keeper.refusal
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(words)))
         self.end_headers()
-        self.wfile.write(TOO_LARGE)
+        self.wfile.write(words)
 
     def log_message(self, *args):
         pass
@@ -91,12 +92,14 @@ class Quiet(http.server.ThreadingHTTPServer):
 
 class Server:
     """Keeps what it gets; answers: what the first requests are told. Of more
-    than limit bytes it keeps the number, and answers 413; closes: and reads
-    none of it."""
+    than limit bytes it keeps the number, and answers with the refusal, which
+    is 413; closes: and reads none of it."""
 
-    def __init__(self, answers=(), port=0, limit=0, closes=False):
+    def __init__(self, answers=(), port=0, limit=0, closes=False,
+                 refusal=(413, TOO_LARGE)):
         self.answers, self.requests = list(answers), []
         self.limit, self.closes, self.too_large = limit, closes, []
+        self.refusal = refusal
         self.lock, self.over = threading.Lock(), threading.Event()
         self.http = Quiet(("127.0.0.1", port), Handler)
         self.http.keeper = self
