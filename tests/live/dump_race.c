@@ -6,6 +6,7 @@
  */
 #include "dump.h"
 #include "load.h"
+#include "race.h"
 #include "tap.h"
 
 #include <cpprof/cpprof.h>
@@ -14,10 +15,8 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-static atomic_bool enough;
 static struct cpprof_labels *sets[2];
 
 static void *
@@ -97,32 +96,10 @@ main(void)
 {
     void *(*const roles[])(void *) = {worker, worker, host,
                                       dumper, dumper, waller};
-    enum { N = sizeof roles / sizeof *roles };
-    pthread_t threads[N];
-    int i, status, failed = 0;
 
     sets[0] = cpprof_labels_new("set", "0", NULL);
     sets[1] = cpprof_labels_new("set", "1", NULL);
-    for (i = 0; i < N; i++)
-        if (pthread_create(&threads[i], NULL, roles[i], NULL))
-            bail("pthread_create");
-    for (i = 0; i < 20; i++) {
-        pid_t pid;
-
-        uint64_t until = wall_ns() + 150 * MS;
-
-        while (wall_ns() < until)
-            usleep(10000); /* which signals end */
-        pid = fork();
-        if (!pid)
-            _exit(0);
-        waitpid(pid, &status, 0);
-        failed += status != 0;
-    }
-    atomic_store(&enough, true);
-    for (i = 0; i < N; i++)
-        pthread_join(threads[i], NULL);
-    check_equal(failed, 0, "children_forked_meanwhile_end_well");
+    race(roles, sizeof roles / sizeof *roles, 20);
     check_at_least(atomic_load(&n_dumps), 2, "dumps_were_taken");
     check_at_least(atomic_load(&n_walls), 2, "wall_profiles_were_taken");
     cpprof_labels_free(sets[0]);

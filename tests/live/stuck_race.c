@@ -6,6 +6,7 @@
  */
 #include "dump.h"
 #include "load.h"
+#include "race.h"
 #include "tap.h"
 
 #include <cpprof/cpprof.h>
@@ -14,10 +15,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-static atomic_bool enough;
 static pthread_mutex_t mutexes[3] = {PTHREAD_MUTEX_INITIALIZER,
                                      PTHREAD_MUTEX_INITIALIZER,
                                      PTHREAD_MUTEX_INITIALIZER};
@@ -124,29 +123,8 @@ main(void)
 {
     void *(*const roles[])(void *) = {locker, locker, locker,  waiter, waiter,
                                       reader, reader, watcher, watcher};
-    enum { N = sizeof roles / sizeof *roles };
-    pthread_t threads[N];
-    int i, status, failed = 0;
 
-    for (i = 0; i < N; i++)
-        if (pthread_create(&threads[i], NULL, roles[i], NULL))
-            bail("pthread_create");
-    for (i = 0; i < 12; i++) {
-        uint64_t until = wall_ns() + 150 * MS;
-        pid_t pid;
-
-        while (wall_ns() < until)
-            usleep(10000);
-        pid = fork();
-        if (!pid)
-            _exit(0);
-        waitpid(pid, &status, 0);
-        failed += status != 0;
-    }
-    atomic_store(&enough, true);
-    for (i = 0; i < N; i++)
-        pthread_join(threads[i], NULL);
-    check_equal(failed, 0, "children_forked_meanwhile_end_well");
+    race(roles, sizeof roles / sizeof *roles, 12);
     check_at_least(atomic_load(&n_profiles), 2, "profiles_were_taken");
     check_at_least(atomic_load(&n_watches), 2, "watches_were_started");
     check_equal(atomic_load(&n_not_empty), 0, "nobody_is_stuck");
