@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Into processes that run, and out again: each of them checks itself and goes on
+as if nothing had been. Words: attached.py.
+"""
+import fcntl
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from attached import (Host, calls, cpprof, killed, library, main, program,
+                      record, report, t)
+
+# Those that wait, and those that never do. Each goes through so many rounds of
+# attach and detach.
+WAITING = ["nanosleep", "clock_nanosleep", "futex_timed", "poll", "select",
+           "epoll", "sigtimedwait", "semtimedop", "recv_timed", "futex", "read",
+           "accept", "connect", "sigsuspend", "wait", "semop", "io_uring"]
+BUSY = ["registers", "spin 2", "malloc", "malloc 16", "fork", "dlopen"]
+ROUNDS = 10
+KILLS = 12
+
+
+def mappings(pid):
+    with open("/proc/%d/maps" % pid, encoding="ascii") as f:
+        return len(f.readlines())
+
+
+def goes_on(mode):
+    with Host(mode) as h:
+        status, words = h.call(ROUNDS)
+        end, last = h.end()
+        if end == 77:
+            t.skip("%s goes on" % mode, last.strip())
+            return
+        t.ok("%s: all calls are answered" % mode, status == 0, words)
+        t.ok("%s goes on as if nothing had been" % mode, end == 0, end, last,
+             words)
+
+
+def leaves_nothing():
+    """Nothing more than after the first time."""
+    with Host("poll") as h:
+        h.call(1)
+        time.sleep(0.2)
+        before = (mappings(h.pid), len(os.listdir("/proc/%d/fd" % h.pid)),
+                  len(os.listdir("/proc/%d/task" % h.pid)))
+        h.call(ROUNDS)
+        time.sleep(0.2)
+        after = (mappings(h.pid), len(os.listdir("/proc/%d/fd" % h.pid)),
+                 len(os.listdir("/proc/%d/task" % h.pid)))
+        t.same("no mapping, descriptor or thread more than after the first",
+               after, before)
+
+
+def profiled(mode, kinds, rounds):
+    """Attached to and detached from with threads of ours in it: none of them is
+    borrowed, as the one that ends at the detach never would be free."""
+    with Host(mode) as h:
+        status, words = h.call(rounds, (os.path.join(os.path.dirname(cpprof),
+                                                     "libcpprof.so"),
+                                        kinds + ",out=%s/%%k" % os.getcwd()))
+        end, last = h.end()
+        t.ok("%s: %s again and again" % (mode, kinds), status == 0, words)
+        t.ok("%s: %s: and it goes on" % (mode, kinds), end == 0, end, last)
+
+
+READER = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The whole file where the kernel wants it, and above all others. */
+static void read_file(const char *path, uintptr_t above)
+{
+    int fd = open(path, O_RDONLY);
+    off_t n = lseek(fd, 0, SEEK_END);
+
+    mmap(0, (size_t)n, PROT_READ, MAP_PRIVATE, fd, 0);
+    mmap((void *)above, (size_t)n, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+}
+
+static volatile sig_atomic_t must_end;
+static void on_term(int s) { must_end = 1; }
+
+int main(void)
+{
+    uintptr_t above = ((uintptr_t)&above & -4096ul) - (64ul << 20);
+    char line[4096], *name, seen[64][64] = {""};
+    int n = 0, i;
+
+    signal(SIGTERM, on_term);
+    while (!must_end) {
+        FILE *maps = fopen("/proc/self/maps", "r");
+
+        while (fgets(line, sizeof line, maps)) {
+            name = strchr(line, '/');
+            if (!name || !strstr(line, "r-xp"))
+                continue;
+            name[strcspn(name, "\n")] = 0;
+            for (i = 0; i < n && strcmp(seen[i], basename(name)); i++)
+                ;
+            if (i < n || n == 64)
+                continue;
+            snprintf(seen[n++], 64, "%s", basename(name));
+            read_file(name, above -= 16ul << 20);
+        }
+        fclose(maps);
+        usleep(20000);
+    }
+    return 0;
+}
+"""
+
+
+def reads_libraries():
+    """A program that maps whole files to read their symbols: none of them is
+    where the code is."""
+    p = program(READER, [])
+    if not p:
+        t.skip("reads libraries", "cannot be compiled here")
+        return
+    for turn in range(3):
+        status, words = record(["-p", str(p.pid), "-t", "wall", "-duration",
+                                "0.5", "-o", "r.pb.gz"])
+        t.ok("reads libraries: recording %d" % turn, status == 0, words)
+    p.terminate()
+    t.same("reads libraries: and it goes on", p.wait(timeout=60), 0)
+
+
+EXECS = r"""
+#include <time.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    struct timespec pause = {0, 5000000};
+
+    nanosleep(&pause, NULL);
+    execv("/proc/self/exe", argv);
+    return 3;
+}
+"""
+
+
+def lives_through_execs():
+    """A thread that is stopped may run another program than was looked at."""
+    ended = []
+    for _ in range(10):
+        p = program(EXECS, [])
+        if not p:
+            t.skip("a program that execs all the time", "cannot be compiled")
+            return
+        report(["-p", str(p.pid), "threads"])
+        if p.poll() is not None:
+            ended.append(p.returncode)
+        p.kill()
+        p.wait()
+    t.same("a program that execs all the time goes on", ended, [])
+
+
+def survives_kills(mode):
+    """Whoever attaches is killed at any moment, with the child of it."""
+    with Host(mode) as h:
+        for _ in range(KILLS):
+            p = subprocess.Popen([calls, str(h.pid), library, "3"],
+                                 stdout=subprocess.DEVNULL,
+                                 start_new_session=True)
+            time.sleep(random.uniform(0, 0.02))
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+        time.sleep(0.3)
+        status, words = h.call(2)
+        end, last = h.end()
+        t.ok("%s survives killed recorders" % mode, end == 0, end, last)
+        t.ok("%s: and can be attached to after that" % mode, status == 0,
+             words)
+
+
+def commands_take_turns():
+    t.beside(commands_wait, one_never_ends, a_signal_ends_the_wait)
+
+
+def commands_wait():
+    with Host("malloc 2") as h:
+        several = [subprocess.Popen([calls, str(h.pid), library, "5"],
+                                    stdout=subprocess.PIPE, text=True)
+                   for _ in range(4)]
+        said = [p.communicate(timeout=120)[0] for p in several]
+        t.ok("commands that attach at once wait for each other",
+             [p.returncode for p in several] == [0] * 4, said)
+        t.same("and share one area of code", len(areas(h.pid)), 1)
+        t.same("the process goes on", h.end()[0], 0)
+
+
+def one_never_ends():
+    with Host("nanosleep") as h:
+        fd = os.open("/proc/%d/mem" % h.pid, os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        p = subprocess.Popen([cpprof, "record", "-p", str(h.pid)],
+                             stderr=subprocess.PIPE, text=True)
+        said = p.communicate(timeout=60)[1]
+        t.same("one that is at work for ever: a line says so",
+               (p.returncode, said),
+               (2, "cpprof: %d (attach_host): not attached: another cpprof is "
+                "attaching to it or detaching from it\n" % h.pid))
+        os.close(fd)
+
+
+def a_signal_ends_the_wait():
+    with Host("nanosleep") as h:
+        fd = os.open("/proc/%d/mem" % h.pid, os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        p = subprocess.Popen([cpprof, "record", "-p", str(h.pid)],
+                             stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        p.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        p.communicate(timeout=60)
+        t.ok("a signal ends the wait",
+             p.returncode == 2 and time.monotonic() - begin < 5, p.returncode)
+        os.close(fd)
+
+
+def areas(pid):
+    """Pages of code without a file: those of guest.h, in a host."""
+    with open("/proc/%d/maps" % pid, encoding="ascii") as f:
+        lines = [line.split() for line in f]
+    return [line[0] for line in lines if len(line) == 5 and "x" in line[1]]
+
+
+def killed_at_each_call(mode, step=1):
+    """A command is killed at each of its system calls, or at every step-th. What
+    it left in the process, the next one uses."""
+    words = [calls, "0", library, "1"]
+    with Host(mode) as h:
+        words[1] = str(h.pid)
+        n, failed = 1, []
+        while subprocess.run([killed, str(n)] + words, timeout=60,
+                             stdout=subprocess.DEVNULL,
+                             check=False).returncode == 0:
+            if n % (10 * step) == 1:
+                status, said = h.call(1)
+                if status:
+                    failed.append("%d: %s" % (n, said))
+            n += step
+        t.none("%s: a command may be killed at each of its calls" % mode,
+               failed)
+        t.ok("%s: these are all" % mode, n > 100, n)
+        status, said = h.call(2)
+        t.ok("%s: then it can be attached to" % mode, status == 0, said)
+        t.ok("%s: and has one area of code, not more" % mode,
+             len(areas(h.pid)) == 1, areas(h.pid))
+        t.same("%s: it goes on" % mode, h.end()[0], 0)
+
+
+def calls_are_made():
+    for mode in WAITING + BUSY:
+        goes_on(mode)
+    leaves_nothing()
+    profiled("fork", "cpu,symbolize=none", 40)
+    profiled("dlopen", "cpu,symbolize=none", 20)
+    profiled("dlopen", "cpu,heap", 10)
+    reads_libraries()
+    lives_through_execs()
+    for mode in ("nanosleep", "registers", "malloc 4", "sigsuspend"):
+        survives_kills(mode)
+    killed_at_each_call("nanosleep")
+    killed_at_each_call("malloc", 5)
+
+
+sys.exit(main(calls_are_made, commands_take_turns))
