@@ -28,7 +28,10 @@ make_for(int pid)
 {
     struct cpprof__symbolizer_options options = {.pid = pid};
 
-    return cpprof__symbolizer.make(&options);
+    struct cpprof__symbolizer *s = cpprof__symbolizer.make(&options);
+
+    assert_non_null(s);
+    return s;
 }
 
 /* What pc is called, or "none"; the symbolizer is asked without a mapping. */

@@ -414,9 +414,36 @@ is_bound(const struct library *l, uintptr_t word)
     return word < l->start || word >= l->end;
 }
 
-/* Have the loader write to an entry that leads to its stub. False where that
- * cannot be called: elsewhere it wants the address of its entry, too. */
-#ifdef __x86_64__
+/* Call what a library would call by an entry that leads to a stub. The stub
+ * finds its entry by what the library has pushed (x86-64), or by its address in
+ * x16 (aarch64). Source: ELF for the Arm 64-bit architecture, PLT sequences. */
+static uintptr_t
+call_by_stub(uintptr_t stub, const uintptr_t *entry, const uintptr_t args[4])
+{
+#ifdef __aarch64__
+    register uintptr_t x0 __asm__("x0") = args[0];
+    register uintptr_t x1 __asm__("x1") = args[1];
+    register uintptr_t x2 __asm__("x2") = args[2];
+    register uintptr_t x3 __asm__("x3") = args[3];
+    register const uintptr_t *x16 __asm__("x16") = entry;
+    register uintptr_t x17 __asm__("x17") = stub;
+
+    __asm__ volatile(
+        "blr x17"
+        : "+r"(x0), "+r"(x1), "+r"(x2), "+r"(x3), "+r"(x16), "+r"(x17)
+        :
+        : "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
+          "x15", "x18", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
+          "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25",
+          "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
+    return x0;
+#else
+    (void)entry;
+    return ((uintptr_t(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t))stub)(
+        args[0], args[1], args[2], args[3]);
+#endif
+}
+
 static int
 no_order(const void *a, const void *b)
 {
@@ -425,54 +452,31 @@ no_order(const void *a, const void *b)
     return 0;
 }
 
+/* Have the loader write to an entry that leads to its stub, by a call that
+ * changes nothing but some bytes. */
 static bool
-bind_entry(unsigned which, uintptr_t stub, size_t kind)
+bind_entry(const struct library *l, const uintptr_t *entry, size_t kind)
 {
-    /* Some bytes, and no leak to who looks for pointers. */
-    static void *volatile kept[N_LIBRARIES][N_NAMES];
-    void *volatile *here = &kept[which][kind];
-    char resolved[PATH_MAX], items[1] = {0};
+    /* No leak to who looks for pointers. */
+    static volatile uintptr_t kept[N_LIBRARIES][N_NAMES];
+    char resolved[PATH_MAX];
+    static char item[1];
+    const uintptr_t at = (uintptr_t)item, order = (uintptr_t)no_order;
+    const uintptr_t args[N_NAMES][4] = {
+        [MALLOC] = {1},
+        [CALLOC] = {1, 1},
+        [REALLOC] = {0, 1},
+        [STRDUP] = {at},
+        [REALPATH] = {at, (uintptr_t)resolved}, /* there is no such path */
+        [QSORT] = {at, 1, 1, order},
+        [TSEARCH] = {at, 0, order}, /* there is no tree */
+        [TFIND] = {at, 0, order},
+        [TDESTROY] = {0, (uintptr_t)free},
+    };
 
-    switch (kind) {
-    case MALLOC:
-        *here = ((__typeof__(malloc) *)stub)(1);
-        return *here != NULL;
-    case CALLOC:
-        *here = ((__typeof__(calloc) *)stub)(1, 1);
-        return *here != NULL;
-    case REALLOC:
-        *here = ((__typeof__(realloc) *)stub)(NULL, 1);
-        return *here != NULL;
-    case STRDUP:
-        *here = ((__typeof__(strdup) *)stub)("");
-        return *here != NULL;
-    case FREE:
-        ((__typeof__(free) *)stub)(NULL);
-        return true;
-    case REALPATH:
-        return ((__typeof__(realpath) *)stub)("", resolved) == NULL;
-    case QSORT:
-        ((__typeof__(qsort) *)stub)(items, 1, 1, no_order);
-        return true;
-    case TSEARCH:
-        return ((__typeof__(tsearch) *)stub)(items, NULL, no_order) == NULL;
-    case TFIND:
-        return ((__typeof__(tfind) *)stub)(items, NULL, no_order) == NULL;
-    default:
-        ((__typeof__(tdestroy) *)stub)(NULL, free);
-        return true;
-    }
+    kept[l->which][kind] = call_by_stub(load_relaxed(entry), entry, args[kind]);
+    return kept[l->which][kind] || kind == FREE || kind > STRDUP;
 }
-#else
-static bool
-bind_entry(unsigned which, uintptr_t stub, size_t kind)
-{
-    (void)which;
-    (void)stub;
-    (void)kind;
-    return false;
-}
-#endif
 
 /* Point the entry at our function. */
 static bool
@@ -482,7 +486,7 @@ change(const struct library *l, uintptr_t *entry, size_t kind)
     bool is_protected = at >= l->relro && at < l->relro_end;
 
     if (!is_bound(l, was)) {
-        if (!bind_entry(l->which, was, kind))
+        if (!bind_entry(l, entry, kind))
             return false;
         was = load_relaxed(entry);
         if (!is_bound(l, was)) /* LD_BIND_NOT */
