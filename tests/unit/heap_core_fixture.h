@@ -34,6 +34,7 @@ fresh_pages(size_t n)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     assert_ptr_not_equal(p, MAP_FAILED);
+    madvise(p, n, MADV_NOHUGEPAGE); /* as the library does */
     return p;
 }
 

@@ -116,6 +116,18 @@ every_listed_module_is_found(void **state)
     }
 }
 
+static bool
+has_frames(const ElfW(Ehdr) * header)
+{
+    const ElfW(Phdr) *p = (const void *)((uintptr_t)header + header->e_phoff);
+    int i;
+
+    for (i = 0; i < header->e_phnum; i++)
+        if (p[i].p_type == PT_GNU_EH_FRAME)
+            return true;
+    return false;
+}
+
 static void
 vdso_is_found_where_it_is_not_listed(void **state)
 {
@@ -133,6 +145,10 @@ vdso_is_found_where_it_is_not_listed(void **state)
     refresh(3);
     assert_true(cpprof__module_find(at, &cfi));
     assert_int_equal((uintptr_t)cfi.lo, at);
+    if (!has_frames((const void *)at)) { /* aarch64 leaves them out */
+        assert_null(cfi.hdr);
+        return;
+    }
     assert_non_null(cfi.hdr);
     /* Its first function has an FDE. */
     memcpy(&n, cfi.hdr + 8, sizeof n);
