@@ -296,12 +296,34 @@ cpprof__libc_names_bind(const struct link_map *module)
         protect(&own, PROT_READ);
 }
 
+/* Plug-ins that somebody binds or has bound. Of two at once the one that is
+ * done would close the page that the other writes to. Who comes second goes on:
+ * each word leads to a function of that name at any time. */
+static const struct link_map *claimed[8];
+
+static bool
+claim(const struct link_map *module)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof claimed / sizeof *claimed; i++) {
+        const struct link_map *there = NULL;
+
+        if (cas_acq_rel(&claimed[i], &there, module))
+            return true;
+        if (there == module)
+            return false;
+    }
+    return false;
+}
+
 void
 cpprof__libc_names_bind_plug_in(const void *inside)
 {
     struct link_map *module;
     Dl_info info;
 
-    if (inside && dladdr1(inside, &info, (void **)&module, RTLD_DL_LINKMAP))
+    if (inside && dladdr1(inside, &info, (void **)&module, RTLD_DL_LINKMAP) &&
+        claim(module))
         cpprof__libc_names_bind(module);
 }
