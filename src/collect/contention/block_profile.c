@@ -111,8 +111,8 @@ read_records(const struct cpprof__waits *waits,
              enum cpprof__wait_profile profile, uint32_t n_buckets,
              uint32_t lost, struct cpprof__stack_record *records)
 {
-    uint64_t lost_count =
-        waits->head ? load_relaxed(&waits->head->lost_count[profile]) : 0;
+    const struct cpprof__waits_head *head = load_acquire(&waits->head);
+    uint64_t lost_count = head ? load_relaxed(&head->lost_count[profile]) : 0;
     struct cpprof__wait_bucket b;
     uint32_t i;
     size_t n = 0;
@@ -122,7 +122,7 @@ read_records(const struct cpprof__waits *waits,
             set_record(&records[n++], b.stack, b.labels, b.count, b.delay_ns);
     if (lost_count)
         set_record(&records[n++], lost, 0, lost_count,
-                   load_relaxed(&waits->head->lost_ns[profile]));
+                   load_relaxed(&head->lost_ns[profile]));
     return n;
 }
 
@@ -199,7 +199,7 @@ lost_stack(void)
 {
     static const uintptr_t frame[] = {CPPROF__FRAME_LOST};
 
-    return cpprof__tables.tree.head
+    return load_acquire(&cpprof__tables.tree.head)
                ? cpprof__tree_add(&cpprof__tables.tree, frame, 1)
                : 0;
 }
@@ -209,7 +209,7 @@ own_records(enum cpprof__wait_profile profile,
             struct cpprof__stack_record **records, size_t *n,
             struct cpprof_error *error)
 {
-    if (!cpprof__tables.tree.head)
+    if (!load_acquire(&cpprof__tables.tree.head))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "there was no memory for stacks at the start");
     return cpprof__block_records(&cpprof__waits, profile, lost_stack(), records,

@@ -77,7 +77,9 @@ cpprof__record_labels(const struct cpprof__tables *tables, uint32_t number,
 
     if (!number)
         return;
-    n = tree->head ? cpprof__label_set_bytes(tree, number, NULL, 0) : 0;
+    n = load_acquire(&tree->head)
+            ? cpprof__label_set_bytes(tree, number, NULL, 0)
+            : 0;
     if (!n) {
         cpprof__label_list_add(labels, &lost);
     } else if (!make_room(labels, n + 1)) {

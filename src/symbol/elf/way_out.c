@@ -537,13 +537,14 @@ begin(void)
 {
     struct library dw = {.which = OF_DW}, elf = {.which = OF_ELF};
 
-    is_ready = find_library("libdw.so.", &dw) &&
-               is_called(&dw, dwarf_begin_elf) && change_all(&dw) &&
-               (!find_library("libelf.so.", &elf) || change_all(&elf));
+    store_release(&is_ready,
+                  find_library("libdw.so.", &dw) &&
+                      is_called(&dw, dwarf_begin_elf) && change_all(&dw) &&
+                      (!find_library("libelf.so.", &elf) || change_all(&elf)));
 }
 
 bool
 cpprof__way_out_is_ready(void)
 {
-    return is_ready;
+    return load_acquire(&is_ready);
 }

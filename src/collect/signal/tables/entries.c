@@ -70,7 +70,8 @@ cpprof__entries_bytes(uint32_t bound)
            bound * (2 * sizeof(uint32_t) + 2);
 }
 
-void
+/* Threads may make them at the same time: cpprof__tree_make(). */
+__attribute__((no_sanitize("thread"))) void
 cpprof__entries_make(struct cpprof__entries *entries, uint32_t bound,
                      uint32_t *given, void *memory)
 {

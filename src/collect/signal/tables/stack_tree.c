@@ -43,8 +43,9 @@ cpprof__tree_index_bytes(void)
            CPPROF__TREE_NODES * (sizeof(uint32_t) + 1);
 }
 
-/* Threads that make the tree at the same time all do the same. */
-void
+/* Threads that make the tree at the same time all store the same, also when
+ * another uses it already: TSan does not know that. */
+__attribute__((no_sanitize("thread"))) void
 cpprof__tree_make(struct cpprof__tree *tree, void *block, void *index)
 {
     struct cpprof__tree_head *head = block;

@@ -270,7 +270,8 @@ cpprof__waits_open(struct cpprof__waits *waits, void *copy, size_t n)
 uint32_t
 cpprof__waits_n_buckets(const struct cpprof__waits *waits)
 {
-    uint32_t n = waits->head ? load_acquire(&waits->head->n_buckets) : 0;
+    const struct cpprof__waits_head *head = load_acquire(&waits->head);
+    uint32_t n = head ? load_acquire(&head->n_buckets) : 0;
 
     return n < CPPROF__WAIT_BUCKETS ? n : CPPROF__WAIT_BUCKETS;
 }

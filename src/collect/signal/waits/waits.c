@@ -522,7 +522,7 @@ set(int64_t *rate, int64_t to, int64_t max)
     changed = load_acquire(&cpprof__waits_changed);
     if (changed)
         changed();
-    head = cpprof__waits.head;
+    head = load_acquire(&cpprof__waits.head);
     if (!head)
         return before;
     store_relaxed(&head->block_rate, load_relaxed(&state.block_rate));
