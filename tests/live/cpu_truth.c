@@ -228,7 +228,7 @@ static void
 test_in_kernel(uint32_t rate_hz, const char *name)
 {
     struct profile *p =
-        session_until(rate_hz, 2, 12, work_in_kernel, kernel_agrees);
+        session_until(rate_hz, 2, 24, work_in_kernel, kernel_agrees);
     unsigned i;
 
     check(kernel_agrees(p), name);
@@ -424,7 +424,7 @@ main(int argc, char **argv)
     profile_free(p);
     /* The timer has the kernel's 250 Hz: it needs longer for as many samples.
      */
-    p = session_until(1000, engine == CPPROF_ENGINE_PERF ? 1 : 3, 12,
+    p = session_until(1000, engine == CPPROF_ENGINE_PERF ? 1 : 3, 24,
                       work_slices, shares_agree);
     check_shares(p, shares_agree(p), "the same in slices of some milliseconds");
     profile_free(p);
