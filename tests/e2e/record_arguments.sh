@@ -39,6 +39,13 @@ for bytes in 0 -1 "" x 5x 1kk 1025g 99999999999999999999; do
     refused "record: -heap takes bytes, 1 to 1024g, not \"$bytes\"" \
         -t heap -heap "$bytes" -- touch ran
 done
+for flag in heap block mutex wall; do
+    refused "record: -$flag is of $flag profiles: it takes -t $flag" \
+        -$flag 5 -- touch ran
+done
+refused "record: -peak is of heap profiles: it takes -t heap" -peak -- touch ran
+refused "record: -wall is of wall profiles: it takes -t wall" \
+    -t heap -wall 5 -- touch ran
 refused 'record: /nonexistent/a.heap.pb.gz: No such file or directory' \
     -t heap -o /nonexistent/a.%k.pb.gz -- touch ran
 refused 'flag provided but not defined: -z' -z -- touch ran

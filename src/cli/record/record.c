@@ -279,6 +279,33 @@ parse_kinds(const char *text, struct cpprof__record_options *o)
     return false;
 }
 
+/* A flag of profiles that were not asked for would say nothing. */
+static bool
+is_asked_for(const struct cpprof__record_options *o, bool is_given,
+             unsigned kinds, const char *flag, const char *kind)
+{
+    if (!is_given || o->kinds & kinds)
+        return true;
+    cpprof__cli_fail("record: %s is of %s profiles: it takes -t %s", flag, kind,
+                     kind);
+    return false;
+}
+
+static bool
+are_asked_for(const struct cpprof__record_options *o)
+{
+    const unsigned either = CPPROF__RECORD_WALL | CPPROF__RECORD_OFF_CPU;
+
+    return is_asked_for(o, o->heap_rate, CPPROF__RECORD_HEAP, "-heap",
+                        "heap") &&
+           is_asked_for(o, o->peak, CPPROF__RECORD_HEAP, "-peak", "heap") &&
+           is_asked_for(o, o->block_rate, CPPROF__RECORD_BLOCK, "-block",
+                        "block") &&
+           is_asked_for(o, o->mutex_fraction, CPPROF__RECORD_MUTEX, "-mutex",
+                        "mutex") &&
+           is_asked_for(o, o->wall_rate, either, "-wall", "wall");
+}
+
 static bool
 understand(struct words *w)
 {
@@ -315,7 +342,7 @@ understand(struct words *w)
            parse_number("-mutex", o->mutex_fraction, INT_MAX, "waits",
                         &number) &&
            parse_number("-wall", o->wall_rate, WALL_HZ_MAX, "Hz", &number) &&
-           parse_bytes("-min", w->min, &o->min_bytes);
+           parse_bytes("-min", w->min, &o->min_bytes) && are_asked_for(o);
 }
 
 /* ------------------------------------------------------------ running ---- */
