@@ -2,17 +2,19 @@
 /*
  * What a container may not do, refused by a seccomp filter as Docker's default
  * profile refuses it to processes without capabilities, and ptrace besides, as
- * before kernel 4.8.
+ * before kernel 4.8; or not.
  *
- *     confine COMMAND WORD...
+ *     confine [-ptrace] COMMAND WORD...
  */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -89,12 +91,16 @@ static const unsigned refused[] = {
 int
 main(int argc, char **argv)
 {
+    bool may_trace = argc > 1 && strcmp(argv[1], "-ptrace") == 0;
     struct sock_fprog program = {0, lines};
     size_t i;
 
+    argc -= may_trace;
+    argv += may_trace;
     add((struct sock_filter)LOAD(offsetof(struct seccomp_data, nr)));
     for (i = 0; i < sizeof refused / sizeof *refused; i++)
-        refuse(refused[i], EPERM);
+        if (refused[i] != SYS_ptrace || !may_trace)
+            refuse(refused[i], EPERM);
     /* What a thread is to share cannot be looked at: libc falls back. */
     refuse(SYS_clone3, ENOSYS);
     add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0,

@@ -76,6 +76,7 @@ done
 mount -o remount,bind,ro /
 cd "$0"
 """
+HIDE_NONE = "mount -t proc proc /proc\n"
 HIDE = "mount -t proc -o hidepid=2 proc /proc\n"
 
 
@@ -148,6 +149,23 @@ class Test:
                wrong + lines if wrong or (not records and lines) else [])
         return None
 
+    def attached(self, name, place):
+        """A process that has the filter of its container, as the command has,
+        is recorded, and ends as it does alone."""
+        folder = self.folder()
+        why = place.why_not(folder)
+        if why:
+            return t.skip(name, why)
+        file = os.path.join(folder, "cpu.pb.gz")
+        done = place.run(folder, [
+            "sh", "-c", '"$1" burn=2500 return=3 & sleep 0.2; '
+            '"$0" record -p $! -duration 1 -o cpu.pb.gz || exit; wait $!',
+            self.cpprof, self.victim])
+        burnt = self.ms(file, "victim_burn") if os.path.exists(file) else 0
+        t.none(name, [] if done.returncode == 3 and 500 < burnt < 1500 else [
+            "status %d" % done.returncode, "%d ms" % burnt, done.stderr])
+        return None
+
     def refused(self, name, place, words, line, **environment):
         """One line, status 2, and no file."""
         folder = self.folder()
@@ -209,7 +227,16 @@ def main():
         test.refused("attaching, with Docker's filter", Place(docker), [
             "sh", "-c", '"$1" hang & "$0" record -p $! -duration 1; '
             's=$?; kill $!; exit $s', test.cpprof, test.victim],
-                     r"\d+ \((victim|sh)\): has a seccomp filter, .*")
+                     r"\d+ \((victim|sh)\): (has a seccomp filter, .*|.*ptrace.*)")
+        test.refused("attaching in a container without ptrace", Place(
+            script=HIDE_NONE, apart="-mpf", after=docker), [
+                "sh", "-c", '"$1" hang & "$0" record -p $! -duration 1; '
+                's=$?; kill $!; exit $s', test.cpprof, test.victim],
+                     r"\d+ \((victim|sh)\): cannot be attached to: a seccomp "
+                     r"filter refuses ptrace\(\) to this program")
+        test.attached("attaching in a container", Place(
+            script=HIDE_NONE, apart="-mpf",
+            after=NOBODY + [test.confine, "-ptrace"]))
         test.right("all of it", Place(into * bool(group) + core, HIDE + NO_SHM + READ_ONLY,
                                       "-mpf", docker))
     finally:

@@ -195,6 +195,15 @@ cpprof__attach_read(struct cpprof__target *target);
 bool
 cpprof__attach_is_musl(pid_t pid);
 
+/*
+ * Could what has this /proc/PID/status, a process or a thread of one, with a
+ * seccomp filter be killed for what profiling calls? Not where this program has
+ * as many filters in the same container: they are the container's, and let this
+ * program run.
+ */
+bool
+cpprof__attach_filter_may_kill(pid_t pid, const struct cpprof__buffer *status);
+
 /* Is it still the program that was looked at? exec() keeps pid and tid. */
 bool
 cpprof__attach_is_same(const struct cpprof__target *target);

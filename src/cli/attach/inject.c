@@ -426,19 +426,22 @@ rank_of(pid_t pid, pid_t tid, bool force)
 {
     char state[16], name[32], filter[16];
     struct cpprof__buffer text = {0};
+    bool is_filtered;
     int rank = -1;
 
     cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid, (int)tid);
     cpprof__status_field(&text, "State", state, sizeof state);
     cpprof__status_field(&text, "Name", name, sizeof name);
     cpprof__status_field(&text, "Seccomp", filter, sizeof filter);
+    is_filtered = strtol(filter, NULL, 10) && !force &&
+                  cpprof__attach_filter_may_kill(pid, &text);
     cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
     if (text.data && (*state == 'S' || *state == 'R'))
         rank = (*text.data >= '0' && *text.data <= '9')
                    ? rank_of_call(strtol((char *)text.data, NULL, 10))
                    : 3;
     cpprof__buffer_free(&text);
-    if (strtol(filter, NULL, 10) && !force)
+    if (is_filtered)
         return -1;
     return tid != pid && !strncmp(name, OWN_NAME, strlen(OWN_NAME)) ? -1 : rank;
 }

@@ -19,11 +19,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* Files of /proc are as long as their process makes them. */
 #define PROC_BYTES_MAX (256u << 20)
+
+/* The pid namespace of a machine, which is no container. Source:
+ * linux/proc_ns.h, PROC_PID_INIT_INO. */
+#define FIRST_PIDS "pid:[4026531836]"
 
 void
 cpprof__read_proc(struct cpprof__buffer *text, const char *format, ...)
@@ -204,6 +209,39 @@ look_at_rights(struct look *look)
     return true;
 }
 
+/* In the same place: a namespace of both. */
+static bool
+is_shared(pid_t pid, const char *kind, char name[64])
+{
+    char path[64], theirs[64];
+    ssize_t n, m;
+
+    snprintf(path, sizeof path, "/proc/self/ns/%s", kind);
+    n = readlink(path, name, 63);
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, kind);
+    m = readlink(path, theirs, sizeof theirs);
+    name[n > 0 ? n : 0] = 0;
+    return n > 0 && n == m && !memcmp(name, theirs, (size_t)n);
+}
+
+bool
+cpprof__attach_filter_may_kill(pid_t pid, const struct cpprof__buffer *status)
+{
+    struct cpprof__buffer own = {0};
+    char theirs[32], ours[32], name[64];
+    bool is_same;
+
+    cpprof__read_proc(&own, "/proc/self/status");
+    is_same =
+        cpprof__status_field(status, "Seccomp_filters", theirs,
+                             sizeof theirs) &&
+        cpprof__status_field(&own, "Seccomp_filters", ours, sizeof ours) &&
+        !strcmp(theirs, ours);
+    cpprof__buffer_free(&own);
+    return !is_same || !is_shared(pid, "mnt", name) ||
+           !is_shared(pid, "pid", name) || !strcmp(name, FIRST_PIDS);
+}
+
 /* What the kernel forbids who may read, and what may end a process. */
 static bool
 look_at_walls(struct look *look)
@@ -219,9 +257,14 @@ look_at_walls(struct look *look)
                   "yama's ptrace_scope is %ld: only root may attach; allow it "
                   "with: sudo sysctl kernel.yama.ptrace_scope=0",
                   scope);
-    if (number(look, "Seccomp") && !look->force)
+    if (number(look, "Seccomp") && !look->force &&
+        cpprof__attach_filter_may_kill(look->target->pid, &look->status))
         return no(look, "has a seccomp filter, which may kill it for what "
                         "profiling calls; -force tries all the same");
+    /* There is no process 0. */
+    if (ptrace(PTRACE_DETACH, 0, 0, 0) && errno != ESRCH)
+        return no(look, "cannot be attached to: a seccomp filter refuses "
+                        "ptrace() to this program");
     cpprof__status_field(&look->status, "x86_Thread_features", value,
                          sizeof value);
     if (strstr(value, "shstk"))
