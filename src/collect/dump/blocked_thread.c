@@ -29,6 +29,7 @@
 #include "collect/signal/waits/waits.h"
 #include "collect/threads/tasks.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -66,6 +67,8 @@ CPPROF__FIRST_STEP void
 cpprof__blocked_thread_in_child(void)
 {
     cpprof__own_lock_in_child(&lock);
+    if (scratch.view.memory) /* leaves the page alone that is the parent's */
+        scratch.view.memory = 0;
     cpprof__blocked_thread_note_main();
 }
 
@@ -341,9 +344,29 @@ look(enum cpprof__dump_user user, const struct cpprof__blocked_thread_who *who,
     *moved = !read_stack(user, who, &call, out);
     if (*moved)
         return CPPROF__BLOCKED_NOT;
-    /* It was refused in the middle: then memory was read that may go. */
-    return cpprof__stack_view_copies() ? CPPROF__BLOCKED_READ
-                                       : CPPROF__BLOCKED_UNREADABLE;
+    if (cpprof__stack_view_copies() || scratch.view.memory)
+        return CPPROF__BLOCKED_READ;
+    /* It was refused just now. */
+    *moved = true;
+    return CPPROF__BLOCKED_UNREADABLE;
+}
+
+/* Have something that copies; false: there is nothing. */
+static bool
+begin_copies(void)
+{
+    if (!cpprof__stack_view_copies() && !scratch.view.memory)
+        scratch.view.memory =
+            1 + open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
+    return cpprof__stack_view_copies() || scratch.view.memory;
+}
+
+static void
+end_copies(void)
+{
+    if (scratch.view.memory)
+        close(scratch.view.memory - 1);
+    scratch.view.memory = 0;
 }
 
 enum cpprof__blocked_thread_result
@@ -359,8 +382,14 @@ cpprof__blocked_thread_read(enum cpprof__dump_user user,
     cpprof__own_lock_take(&lock);
     for (i = 0; moved && i < TRIES; i++) {
         out->cpu_ns = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(who->tid));
-        state = look(user, who, out, &moved);
+        if (begin_copies()) {
+            state = look(user, who, out, &moved);
+        } else {
+            state = CPPROF__BLOCKED_UNREADABLE;
+            moved = false;
+        }
     }
+    end_copies();
     cpprof__own_lock_give(&lock);
     return moved ? CPPROF__BLOCKED_NOT : state;
 }

@@ -8,7 +8,8 @@
  * asked for an unknown kind of change, it first copies the 8 bytes of the new
  * mask and returns EFAULT or EINVAL, and changes nothing. The memory may
  * disappear between that answer and the load, if another thread unmaps it. So
- * this serves for a thread's own stack only: others are not read then.
+ * this serves for a thread's own stack only. For others /proc/thread-self/mem
+ * does, which takes a descriptor.
  */
 #include "collect/signal/unwind/stack_view.h"
 #include "arch/atomic.h"
@@ -51,6 +52,12 @@ copy(void *to, uintptr_t from, size_t n)
 
     return cpprof__syscall(SYS_process_vm_readv, tid, (long)&local, 1,
                            (long)&remote, 1, 0);
+}
+
+static bool
+is_refused(long result)
+{
+    return result == -EPERM || result == -ENOSYS;
 }
 
 /* Can the 8 bytes at `at`, within one page, be read? */
@@ -99,12 +106,14 @@ cpprof__stack_fetch(struct cpprof__stack_view *view, uintptr_t at, size_t n)
         return false;
     if (!load_relaxed(&copy_refused)) {
         got = copy(view->window, at, n);
-        if (got == -EPERM || got == -ENOSYS)
+        if (is_refused(got))
             store_relaxed(&copy_refused, 1);
     }
-    if (got == (long)n ||
-        (!view->copies_only && (got == -EPERM || got == -ENOSYS) &&
-         probe_and_load(view->window, at, n))) {
+    if (is_refused(got) && view->memory)
+        got = cpprof__syscall(SYS_pread64, view->memory - 1, (long)view->window,
+                              (long)n, (long)at, 0, 0);
+    if (got == (long)n || (!view->copies_only && is_refused(got) &&
+                           probe_and_load(view->window, at, n))) {
         view->window_at = at;
         view->window_n = n;
         return true;

@@ -28,6 +28,8 @@ struct cpprof__stack_view {
     bool has_handler;         /* found by the walk: a signal handler's frames */
     bool copies_only; /* memory of another thread, which may go at any moment:
                        * where the kernel does not copy it, it is not read */
+    int memory;       /* a descriptor of /proc/thread-self/mem and 1, or 0: it
+                       * copies where process_vm_readv is refused */
 };
 
 /*
