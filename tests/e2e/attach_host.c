@@ -111,6 +111,16 @@ do_nanosleep(void)
     expect("nanosleep", nanosleep(&t, NULL), 0);
 }
 
+/* One sleep, in which it is stopped more than once. */
+static void
+do_nanosleep_long(void)
+{
+    struct timespec t = {100, 0};
+
+    if (nanosleep(&t, NULL) && !must_end)
+        wrong("nanosleep", errno);
+}
+
 static void
 do_clock_nanosleep(void)
 {
@@ -602,6 +612,7 @@ static const struct mode {
     void (*round)(void);
 } modes[] = {
     {"nanosleep", do_nanosleep},
+    {"nanosleep_long", do_nanosleep_long},
     {"clock_nanosleep", do_clock_nanosleep},
     {"futex_timed", do_futex_timed},
     {"poll", do_poll},

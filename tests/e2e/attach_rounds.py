@@ -262,6 +262,19 @@ def killed_at_each_call(mode, step=1):
         t.same("%s: it goes on" % mode, h.end()[0], 0)
 
 
+def killed_in_one_sleep():
+    """A thread that goes on sleeping after a stop is stopped again and again."""
+    with Host("nanosleep_long") as h:
+        n = 1
+        while subprocess.run([killed, str(n), calls, str(h.pid), library, "1"],
+                             timeout=60, stdout=subprocess.DEVNULL,
+                             check=False).returncode == 0:
+            n += 1
+        t.ok("one long sleep: the commands were killed", n > 100, n)
+        t.ok("one long sleep: it lasts", h.process.poll() is None)
+        t.same("one long sleep: it goes on", h.end()[0], 0)
+
+
 def calls_are_made():
     for mode in WAITING + BUSY:
         goes_on(mode)
@@ -274,6 +287,7 @@ def calls_are_made():
     for mode in ("nanosleep", "registers", "malloc 4", "sigsuspend"):
         survives_kills(mode)
     killed_at_each_call("nanosleep")
+    killed_in_one_sleep()
     killed_at_each_call("malloc", 5)
 
 

@@ -217,8 +217,31 @@ may_repeat(long number)
     return false;
 }
 
-/* The registers as the thread is to go on: see the head of this file. */
-static void
+/* The number of a call that goes on by restart_syscall(2), and has been stopped
+ * before: the instruction in front of it loads that. 0: it is another. */
+static long
+number_of_restarted(const struct cpprof__held *held)
+{
+    static const uint8_t load = 0xb8, call[SYSCALL_BYTES] = {0x0f, 0x05};
+    struct __attribute__((packed)) {
+        uint8_t load;
+        int32_t number;
+        uint8_t call[SYSCALL_BYTES];
+    } code;
+
+    if (!cpprof__target_read(held->pid, held->regs.rip - sizeof code, &code,
+                             sizeof code) ||
+        code.load != load || memcmp(code.call, call, sizeof call) != 0)
+        return 0;
+    return code.number == SYS_nanosleep || code.number == SYS_futex ||
+                   code.number == SYS_clock_nanosleep || code.number == SYS_poll
+               ? code.number
+               : 0;
+}
+
+/* The registers as the thread is to go on: see the head of this file. False: it
+ * cannot begin anew. */
+static bool
 restart_call(struct cpprof__held *held)
 {
     struct user_regs_struct *r = &held->regs;
@@ -228,7 +251,7 @@ restart_call(struct cpprof__held *held)
     held->anew = r->rax;
     r->orig_rax = (unsigned long long)-1;
     if (number < 0)
-        return;
+        return true;
     if (result == -ERESTART_RESTARTBLOCK)
         r->rax = SYS_restart_syscall;
     else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
@@ -236,9 +259,15 @@ restart_call(struct cpprof__held *held)
              (result == -EINTR && may_repeat(number) && !has_signal(held)))
         r->rax = (unsigned long long)number;
     else
-        return;
+        return true;
+    if (number == SYS_restart_syscall) {
+        number = number_of_restarted(held);
+        if (!number)
+            return false;
+    }
     held->anew = (uint64_t)number;
     r->rip -= SYSCALL_BYTES;
+    return true;
 }
 
 /* A sequence that the kernel restarts from its beginning (rseq(2)) cannot be
@@ -270,8 +299,7 @@ read_state(struct cpprof__held *held)
         return false;
     if (is_in_sequence(held) || !held->regs.fs_base)
         return false;
-    restart_call(held);
-    return true;
+    return restart_call(held);
 }
 
 bool
