@@ -197,9 +197,9 @@ cpprof__attach_is_musl(pid_t pid);
 
 /*
  * Could what has this /proc/PID/status, a process or a thread of one, with a
- * seccomp filter be killed for what profiling calls? Not where this program has
- * as many filters in the same container: they are the container's, and let this
- * program run.
+ * seccomp filter be killed for what profiling calls? Not where process 1 and
+ * this program have as many, in the same container: they are the container's,
+ * and let this program run.
  */
 bool
 cpprof__attach_filter_may_kill(pid_t pid, const struct cpprof__buffer *status);

@@ -26,10 +26,6 @@
 /* Files of /proc are as long as their process makes them. */
 #define PROC_BYTES_MAX (256u << 20)
 
-/* The pid namespace of a machine, which is no container. Source:
- * linux/proc_ns.h, PROC_PID_INIT_INO. */
-#define FIRST_PIDS "pid:[4026531836]"
-
 void
 cpprof__read_proc(struct cpprof__buffer *text, const char *format, ...)
 {
@@ -209,37 +205,42 @@ look_at_rights(struct look *look)
     return true;
 }
 
-/* In the same place: a namespace of both. */
 static bool
-is_shared(pid_t pid, const char *kind, char name[64])
+shares_namespace(pid_t pid, const char *kind)
 {
-    char path[64], theirs[64];
-    ssize_t n, m;
+    char path[64];
+    struct stat ours, theirs;
 
     snprintf(path, sizeof path, "/proc/self/ns/%s", kind);
-    n = readlink(path, name, 63);
+    if (stat(path, &ours))
+        return false;
     snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, kind);
-    m = readlink(path, theirs, sizeof theirs);
-    name[n > 0 ? n : 0] = 0;
-    return n > 0 && n == m && !memcmp(name, theirs, (size_t)n);
+    return !stat(path, &theirs) && ours.st_ino == theirs.st_ino;
+}
+
+static bool
+has_filters(const char *process, const char *n)
+{
+    struct cpprof__buffer status = {0};
+    char value[32];
+    bool has;
+
+    cpprof__read_proc(&status, "/proc/%s/status", process);
+    has =
+        cpprof__status_field(&status, "Seccomp_filters", value, sizeof value) &&
+        !strcmp(value, n);
+    cpprof__buffer_free(&status);
+    return has;
 }
 
 bool
 cpprof__attach_filter_may_kill(pid_t pid, const struct cpprof__buffer *status)
 {
-    struct cpprof__buffer own = {0};
-    char theirs[32], ours[32], name[64];
-    bool is_same;
+    char n[32];
 
-    cpprof__read_proc(&own, "/proc/self/status");
-    is_same =
-        cpprof__status_field(status, "Seccomp_filters", theirs,
-                             sizeof theirs) &&
-        cpprof__status_field(&own, "Seccomp_filters", ours, sizeof ours) &&
-        !strcmp(theirs, ours);
-    cpprof__buffer_free(&own);
-    return !is_same || !is_shared(pid, "mnt", name) ||
-           !is_shared(pid, "pid", name) || !strcmp(name, FIRST_PIDS);
+    return !cpprof__status_field(status, "Seccomp_filters", n, sizeof n) ||
+           !has_filters("self", n) || !has_filters("1", n) ||
+           !shares_namespace(pid, "mnt") || !shares_namespace(pid, "pid");
 }
 
 /* What the kernel forbids who may read, and what may end a process. */
