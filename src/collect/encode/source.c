@@ -144,6 +144,13 @@ cpprof__source_profile_make(const struct cpprof__source *source,
         return NULL;
     }
     p->source = source ? *source : source_self(symbolize);
+    /* Hooks may have found room for stacks, and their mappings find none. */
+    if (p->source.tables == &cpprof__tables &&
+        cpprof__tables_make(error) != CPPROF_OK) {
+        cpprof__writer_refuse(writer);
+        cpprof__free(p);
+        return NULL;
+    }
     p->symbolizer = make_symbolizer(&p->source, symbolize);
     return p;
 }
