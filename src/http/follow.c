@@ -72,13 +72,13 @@ follow(void *arg)
 
     (void)arg;
     while (getppid() == parent && now() <= until) {
-        if (cpprof__own_threads_pause_now())
+        if (cpprof__own_thread_must_leave())
             return true;
         doze();
     }
     until = getppid() == parent ? 0 : now() + CLOSING_NS;
     while (now() <= until) {
-        if (cpprof__own_threads_pause_now())
+        if (cpprof__own_thread_must_leave())
             return true;
         if (cpprof__http_listen_as_asked(&error))
             return false;
@@ -117,7 +117,7 @@ serve_beside(void *arg)
 
     (void)arg;
     while (now() < until) {
-        if (cpprof__own_threads_pause_now())
+        if (cpprof__own_thread_must_leave())
             return true;
         doze();
     }

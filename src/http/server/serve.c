@@ -26,8 +26,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How often the thread looks whether it is alone. */
-#define LOOK_MS 1000
+/* How often the thread looks whether it is alone: as all threads of ours,
+ * CPPROF__OWN_LOOK_NS. */
+#define LOOK_MS 100
 
 /* The pause after accept() failed for want of descriptors. */
 #define NO_DESCRIPTORS_NS 100000000u
