@@ -250,6 +250,15 @@ def main():
                 's=$?; kill $!; exit $s', test.cpprof, test.victim],
                      r"\d+ \((victim|sh)\): cannot be attached to: a seccomp "
                      r"filter refuses ptrace\(\) to this program")
+        if IS_ROOT:
+            test.refused("another user's process, by root without a capability",
+                         Place(["setpriv", "--bounding-set=-sys_ptrace",
+                                "--inh-caps=-all"]), [
+                 "sh", "-c", 'setpriv --reuid=65534 --clear-groups "$1" hang & '
+                 'sleep 0.3; "$0" record -p $! -duration 1; s=$?; kill $!; '
+                 'exit $s', test.cpprof, test.victim],
+                         r"\d+ \(victim\): belongs to user 65534 \(nobody\); be "
+                         r"that user, or have CAP_SYS_PTRACE, which root lacks")
         test.attached("attaching in a container", Place(
             script=HIDE_NONE, apart="-mpf",
             after=NOBODY + [test.confine, "-ptrace"]))

@@ -337,7 +337,7 @@ def many(tap, host):
     got = raw(*["http://%s/nth/%d" % (host, n) for n in range(20)])
     took = time.monotonic() - begin
     tap.same("20 URLs are merged in their order", got.out, raw(*files).out)
-    tap.same("all at once", Handler.most, 20)
+    tap.ok("all at once", Handler.most >= 20, Handler.most)
     tap.ok("which takes as long as one", took < 5, took)
     got = raw(*["http://%s/profile" % host] * 200)
     tap.same("200 URLs", got.out, raw(*[PROFILE] * 200).out)

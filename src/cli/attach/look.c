@@ -191,8 +191,9 @@ look_at_rights(struct look *look)
 
     if (!may_trace && uid != getuid()) {
         user = getpwuid(uid);
-        return no(look, "belongs to user %u (%s); be that user, or root", uid,
-                  user ? user->pw_name : "unknown");
+        return no(look, "belongs to user %u (%s); be that user, or %s", uid,
+                  user ? user->pw_name : "unknown",
+                  getuid() ? "root" : "have CAP_SYS_PTRACE, which root lacks");
     }
     snprintf(path, sizeof path, "/proc/%d/maps", (int)look->target->pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
