@@ -157,6 +157,10 @@ int main(void)
     pause();
 }
 """, [], "has a seccomp filter, which may kill it")
+    program("strict seccomp", """
+#include <sys/prctl.h>
+int main(void) { prctl(PR_SET_SECCOMP, 1); for (;;) continue; }
+""", [], "has a seccomp filter, which may kill it")
 
 
 OLD_LIBC = """

@@ -275,6 +275,52 @@ def killed_in_one_sleep():
         t.same("one long sleep: it goes on", h.end()[0], 0)
 
 
+OWN_STACK = """
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+static unsigned char *arena;
+static void *sleeper(void *arg)
+{
+    volatile char most[16384 - 6000];
+    struct timespec t = {2, 0};
+    most[0] = 1;
+    nanosleep(&t, NULL);
+    return most[0] ? arg : NULL;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_attr_t a;
+    int i, changed = 0;
+    arena = mmap(0, 65536, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(arena, 0xa5, 32768);
+    pthread_attr_init(&a);
+    pthread_attr_setstack(&a, arena + 32768, 16384);
+    if (pthread_create(&thread, &a, sleeper, NULL))
+        return 2;
+    pthread_join(thread, NULL);
+    for (i = 0; i < 32768; i++)
+        changed += arena[i] != 0xa5;
+    return changed != 0;
+}
+"""
+
+
+def stack_of_the_programs_own():
+    """What is below a stack that the program gave a thread is not ours."""
+    p = program(OWN_STACK, ["-O1", "-pthread", "-Wl,-z,now"])
+    if not p:
+        return t.skip("a stack of the program's own", "cannot be compiled here")
+    status, said = record(["-t", "wall", "-p", str(p.pid), "-duration",
+                           "200ms", "-o", "own.pb.gz"])
+    t.ok("a stack of the program's own: it is recorded", status == 0, said)
+    t.same("a stack of the program's own: nothing below it is changed",
+           p.wait(), 0)
+    return None
+
+
 def calls_are_made():
     for mode in WAITING + BUSY:
         goes_on(mode)
@@ -288,6 +334,7 @@ def calls_are_made():
         survives_kills(mode)
     killed_at_each_call("nanosleep")
     killed_in_one_sleep()
+    stack_of_the_programs_own()
     killed_at_each_call("malloc", 5)
 
 

@@ -204,6 +204,11 @@ cpprof__attach_is_musl(pid_t pid);
 bool
 cpprof__attach_filter_may_kill(pid_t pid, const struct cpprof__buffer *status);
 
+/* mild.c: the filter of this program kills for no call that the library makes
+ * in a process. */
+bool
+cpprof__attach_filter_is_mild(void);
+
 /* Is it still the program that was looked at? exec() keeps pid and tid. */
 bool
 cpprof__attach_is_same(const struct cpprof__target *target);

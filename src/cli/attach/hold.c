@@ -47,10 +47,9 @@
 
 /* ------------------------------------------------------------- memory ---- */
 
-/* The kernel writes through /proc/PID/mem where the process itself may not, and
- * reads likewise. */
+/* The kernel writes through /proc/PID/mem where the process itself may not. */
 static bool
-may_use(pid_t pid, uint64_t from, size_t n, unsigned letter, char as)
+may_write(pid_t pid, uint64_t from, size_t n)
 {
     struct cpprof_map map = {.size = sizeof map};
     struct cpprof__buffer maps = {0};
@@ -61,7 +60,7 @@ may_use(pid_t pid, uint64_t from, size_t n, unsigned letter, char as)
     at = (const char *)maps.data;
     while (maps.n && known < from + n &&
            cpprof_maps_next(&at, (const char *)maps.data + maps.n - 1, &map))
-        if (map.start <= known && known < map.limit && map.perms[letter] == as)
+        if (map.start <= known && known < map.limit && map.perms[1] == 'w')
             known = map.limit;
     cpprof__buffer_free(&maps);
     return known >= from + n;
@@ -91,8 +90,7 @@ cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n)
     ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
     int fd;
 
-    if (is_refused(got) && may_use(pid, from, n, 0, 'r') &&
-        (fd = open_memory(pid, O_RDONLY)) >= 0) {
+    if (is_refused(got) && (fd = open_memory(pid, O_RDONLY)) >= 0) {
         got = pread(fd, to, n, (off_t)from);
         close(fd);
     }
@@ -106,7 +104,7 @@ cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n)
     ssize_t put = process_vm_writev(pid, &local, 1, &remote, 1, 0);
     int fd;
 
-    if (is_refused(put) && may_use(pid, to, n, 1, 'w') &&
+    if (is_refused(put) && may_write(pid, to, n) &&
         (fd = open_memory(pid, O_WRONLY)) >= 0) {
         put = pwrite(fd, from, n, (off_t)to);
         close(fd);
@@ -218,7 +216,9 @@ may_repeat(long number)
 }
 
 /* The number of a call that goes on by restart_syscall(2), and has been stopped
- * before: the instruction in front of it loads that. 0: it is another. */
+ * before: mostly the instruction in front of it loads that. In others (those of
+ * musl, syscall(), libc from 2.41 on) it is not known, and the sleep ends with
+ * EINTR if this program is killed just then. */
 static long
 number_of_restarted(const struct cpprof__held *held)
 {
@@ -232,16 +232,15 @@ number_of_restarted(const struct cpprof__held *held)
     if (!cpprof__target_read(held->pid, held->regs.rip - sizeof code, &code,
                              sizeof code) ||
         code.load != load || memcmp(code.call, call, sizeof call) != 0)
-        return 0;
+        return SYS_restart_syscall;
     return code.number == SYS_nanosleep || code.number == SYS_futex ||
                    code.number == SYS_clock_nanosleep || code.number == SYS_poll
                ? code.number
-               : 0;
+               : SYS_restart_syscall;
 }
 
-/* The registers as the thread is to go on: see the head of this file. False: it
- * cannot begin anew. */
-static bool
+/* The registers as the thread is to go on: see the head of this file. */
+static void
 restart_call(struct cpprof__held *held)
 {
     struct user_regs_struct *r = &held->regs;
@@ -251,7 +250,7 @@ restart_call(struct cpprof__held *held)
     held->anew = r->rax;
     r->orig_rax = (unsigned long long)-1;
     if (number < 0)
-        return true;
+        return;
     if (result == -ERESTART_RESTARTBLOCK)
         r->rax = SYS_restart_syscall;
     else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
@@ -259,15 +258,11 @@ restart_call(struct cpprof__held *held)
              (result == -EINTR && may_repeat(number) && !has_signal(held)))
         r->rax = (unsigned long long)number;
     else
-        return true;
-    if (number == SYS_restart_syscall) {
+        return;
+    if (number == SYS_restart_syscall)
         number = number_of_restarted(held);
-        if (!number)
-            return false;
-    }
     held->anew = (uint64_t)number;
     r->rip -= SYSCALL_BYTES;
-    return true;
 }
 
 /* A sequence that the kernel restarts from its beginning (rseq(2)) cannot be
@@ -299,7 +294,8 @@ read_state(struct cpprof__held *held)
         return false;
     if (is_in_sequence(held) || !held->regs.fs_base)
         return false;
-    return restart_call(held);
+    restart_call(held);
+    return true;
 }
 
 bool
@@ -453,23 +449,27 @@ fill_frame(struct frame *frame, const struct cpprof__held *held,
 /* Is all of this on the stack that the thread was made with? Its end is known
  * there. What lies below another one (of a coroutine, of signals) is not. That
  * of the first thread has a name, those of others lie with the thread's own
- * variables. */
+ * variables, and a guard is right below: else it is memory of the program's own
+ * (pthread_attr_setstack), of which a part is the stack. */
 static bool
 is_own_stack(const struct cpprof__held *held, uint64_t lo, uint64_t hi)
 {
     struct cpprof__buffer maps = {0};
     struct cpprof_map map = {.size = sizeof map};
-    uint64_t own = held->regs.fs_base;
+    uint64_t own = held->regs.fs_base, guarded = 0;
     const char *at;
     bool is = false;
 
     cpprof__read_proc(&maps, "/proc/%d/maps", (int)held->pid);
     at = (char *)maps.data;
     while (at && !is &&
-           cpprof_maps_next(&at, (char *)maps.data + maps.n - 1, &map))
+           cpprof_maps_next(&at, (char *)maps.data + maps.n - 1, &map)) {
         is = map.start <= lo && hi <= map.limit && map.perms[1] == 'w' &&
              ((map.n_path == 7 && !memcmp(map.path, "[stack]", 7)) ||
-              (!map.n_path && own >= map.start && own < map.limit));
+              (!map.n_path && own >= map.start && own < map.limit &&
+               map.start == guarded));
+        guarded = memcmp(map.perms, "---", 3) == 0 ? map.limit : 0;
+    }
     cpprof__buffer_free(&maps);
     return is;
 }

@@ -219,29 +219,39 @@ shares_namespace(pid_t pid, const char *kind)
     return !stat(path, &theirs) && ours.st_ino == theirs.st_ino;
 }
 
-static bool
-has_filters(const char *process, const char *n)
+/* In filter mode, and how many; 0: in none, or it is not known. */
+static long
+filters_in(const struct cpprof__buffer *status)
+{
+    char mode[32], n[32];
+
+    return cpprof__status_field(status, "Seccomp", mode, sizeof mode) &&
+                   !strcmp(mode, "2") &&
+                   cpprof__status_field(status, "Seccomp_filters", n, sizeof n)
+               ? strtol(n, NULL, 10)
+               : 0;
+}
+
+static long
+filters_of(const char *process)
 {
     struct cpprof__buffer status = {0};
-    char value[32];
-    bool has;
+    long n;
 
     cpprof__read_proc(&status, "/proc/%s/status", process);
-    has =
-        cpprof__status_field(&status, "Seccomp_filters", value, sizeof value) &&
-        !strcmp(value, n);
+    n = filters_in(&status);
     cpprof__buffer_free(&status);
-    return has;
+    return n;
 }
 
 bool
 cpprof__attach_filter_may_kill(pid_t pid, const struct cpprof__buffer *status)
 {
-    char n[32];
+    long n = filters_in(status);
 
-    return !cpprof__status_field(status, "Seccomp_filters", n, sizeof n) ||
-           !has_filters("self", n) || !has_filters("1", n) ||
-           !shares_namespace(pid, "mnt") || !shares_namespace(pid, "pid");
+    return !n || n != filters_of("self") || n != filters_of("1") ||
+           !shares_namespace(pid, "mnt") || !shares_namespace(pid, "pid") ||
+           !cpprof__attach_filter_is_mild();
 }
 
 /* What the kernel forbids who may read, and what may end a process. */

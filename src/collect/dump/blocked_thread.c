@@ -20,6 +20,7 @@
 #include "arch/regs.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_lock.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/interp_frames.h"
@@ -351,11 +352,13 @@ look(enum cpprof__dump_user user, const struct cpprof__blocked_thread_who *who,
     return CPPROF__BLOCKED_UNREADABLE;
 }
 
-/* Have something that copies; false: there is nothing. */
+/* Have something that copies; false: there is nothing. A child of the program
+ * would keep a descriptor of our memory, so only a thread of ours has one. */
 static bool
 begin_copies(void)
 {
-    if (!cpprof__stack_view_copies() && !scratch.view.memory)
+    if (!cpprof__stack_view_copies() && !scratch.view.memory &&
+        cpprof__own_thread_has_table())
         scratch.view.memory =
             1 + open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
     return cpprof__stack_view_copies() || scratch.view.memory;
