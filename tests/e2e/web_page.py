@@ -289,17 +289,12 @@ def test_touch(b, s):
     b.ask("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
     b.ask("Emulation.setDeviceMetricsOverride", width=360, height=640,
           deviceScaleFactor=2, mobile=True)
-    b.wait("innerWidth === 360", 5)
     ready(b)
     b.wait("cpprof.shown().length === 11", 5)
     box = boxes(b)["eval"]
     x, y = box["x"] + box["width"] / 2, box["y"] + 8
-    for _ in range(3):  # on a busy machine a tap becomes a long press
-        b.touch("touchStart", (x, y))
-        b.touch("touchEnd")
-        if b.wait("!cpprof.shown().some(r => r.name === 'parse')", 3):
-            break
-        b.key("Escape")
+    b.touch("touchStart", (x, y))
+    b.touch("touchEnd")
     tap.ok("a tap enlarges", b.wait(
         "!cpprof.shown().some(r => r.name === 'parse')", 5), boxes(b))
     b.touch("touchStart", (x - 80, y))
