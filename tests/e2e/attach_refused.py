@@ -81,6 +81,23 @@ def program(name, text, flags, pattern, before=()):
 
 # ---------------------------------------------------------------- states ----
 
+WITHOUT_FIRST = """
+#include <pthread.h>
+#include <unistd.h>
+static void *sleeper(void *arg)
+{
+    sleep(60);
+    return arg;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, sleeper, 0);
+    pthread_exit(0);
+}
+"""
+
+
 def states():
     with Process([host, "nanosleep"]) as h:
         status, words = run([cpprof, "doctor", str(h.pid)])
@@ -99,6 +116,8 @@ def states():
     refused("a zombie", zombie.pid, r"\(a zombie\)")
     zombie.wait()
     refused("nobody", zombie.pid, "there is no such process")
+    program("without its first thread", WITHOUT_FIRST, ["-pthread"],
+            "goes on without its first thread, which has ended")
     if os.path.exists("/proc/2/status"):
         with open("/proc/2/status", encoding="ascii") as f:
             if "Kthread:\t1" in f.read():

@@ -321,6 +321,140 @@ def stack_of_the_programs_own():
     return None
 
 
+# The first thread waits for a child of vfork(), so the other is borrowed: with
+# "pool" it is on one of two stacks of the program's own, one above the other.
+ONE_THREAD = """
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#define N 16384
+static unsigned char *arena;
+static void without_mapping(void)
+{
+    pthread_attr_t a;
+    void *block;
+    size_t size, guard;
+    pthread_getattr_np(pthread_self(), &a);
+    pthread_attr_getstack(&a, &block, &size);
+    pthread_attr_getguardsize(&a, &guard);
+    block = (char *)block - guard;
+    mprotect(block, guard, PROT_READ | PROT_WRITE);
+    if (madvise(block, guard, 102))
+        exit(77);
+}
+static void *sleeper(void *arg)
+{
+    struct timespec t = {4, 0};
+    int i, changed = 0;
+    volatile char most[N - 6000];
+    most[0] = 1;
+    if (!arg)
+        without_mapping();
+    nanosleep(&t, NULL);
+    for (i = 0; arg && i < N; i++)
+        changed += arena[i] != 0xa5;
+    _exit(changed + !most[0] != 0);
+    return arg;
+}
+int main(int argc, char **argv)
+{
+    pthread_attr_t a;
+    pthread_t thread;
+    pthread_attr_init(&a);
+    if (argc > 1) {
+        arena = mmap(0, 8192 + 2 * N, 0, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        arena += 4096;
+        mprotect(arena, 2 * N, PROT_READ | PROT_WRITE);
+        memset(arena, 0xa5, N);
+        pthread_attr_setstack(&a, arena + N, N);
+    }
+    if (pthread_create(&thread, &a, sleeper, arena))
+        return 2;
+    if (vfork() == 0) {
+        sleep(5);
+        _exit(0);
+    }
+    return pthread_join(thread, NULL) * 2;
+}
+"""
+
+
+def guard_without_mapping():
+    """As of glibc 2.42 and later, here by hand."""
+    p = program(ONE_THREAD, ["-O1", "-pthread", "-Wl,-z,now"])
+    if not p:
+        return t.skip("a guard without mapping", "cannot be compiled here")
+    if p.poll() == 77:
+        return t.skip("a guard without mapping", "this kernel has none")
+    status, said = record(["-t", "wall", "-p", str(p.pid), "-duration",
+                           "200ms", "-o", "guard.pb.gz"])
+    t.ok("a guard without mapping: the thread is borrowed", status == 0, said)
+    t.same("a guard without mapping: it goes on", p.wait(), 0)
+    return None
+
+
+def stack_of_a_pool():
+    """With a guard below the first stack alone."""
+    p = program(ONE_THREAD, ["-O1", "-pthread", "-Wl,-z,now"], "pool")
+    if not p:
+        return t.skip("a stack of a pool", "cannot be compiled here")
+    status, said = record(["-t", "wall", "-p", str(p.pid), "-duration",
+                           "200ms", "-o", "pool.pb.gz"])
+    t.ok("a stack of a pool: it is not borrowed", status != 0, said)
+    t.same("a stack of a pool: nothing below it is changed", p.wait(), 0)
+    return None
+
+
+IN_VFORK = """
+#include <unistd.h>
+int main(void)
+{
+    if (vfork() == 0) {
+        sleep(120);
+        _exit(0);
+    }
+    return 0;
+}
+"""
+
+
+def killed_while_none_can_be_stopped():
+    """The child of a command does not go on without it."""
+    p = program(IN_VFORK, ["-O1"])
+    if not p:
+        return t.skip("none can be stopped", "cannot be compiled here")
+    command = subprocess.Popen([cpprof, "record", "-p", str(p.pid)],
+                               stderr=subprocess.DEVNULL)
+    path = "/proc/%d/task/%d/children" % (command.pid, command.pid)
+    until = time.monotonic() + 60
+    children = []
+    while not children and time.monotonic() < until:
+        with open(path, encoding="ascii") as f:
+            children = f.read().split()
+        time.sleep(0.05)
+    time.sleep(0.5)
+    command.kill()
+    command.wait()
+    t.ok("none can be stopped: a child of the command tries", children != [])
+    t.ok("none can be stopped: the child ends with a killed command",
+         ended_within(10, children), children)
+    subprocess.run(["pkill", "-KILL", "-P", str(p.pid)], check=False)
+    return p.wait()
+
+
+def ended_within(seconds, pids):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if not any(os.path.exists("/proc/%s" % pid) for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def calls_are_made():
     for mode in WAITING + BUSY:
         goes_on(mode)
@@ -334,7 +468,10 @@ def calls_are_made():
         survives_kills(mode)
     killed_at_each_call("nanosleep")
     killed_in_one_sleep()
+    killed_while_none_can_be_stopped()
     stack_of_the_programs_own()
+    stack_of_a_pool()
+    guard_without_mapping()
     killed_at_each_call("malloc", 5)
 
 

@@ -76,9 +76,9 @@ def report(words):
                           check=False, timeout=120).stdout
 
 
-def program(text, flags):
-    """A process of a C program, or None without a compiler for it. Others are
-    made meanwhile, of the same name."""
+def program(text, flags, *words):
+    """A process of a C program with these arguments, or None without a compiler
+    for it. Others are made meanwhile, of the same name."""
     x = tempfile.mkdtemp(dir=".") + "/x"
     with open(x + ".c", "w", encoding="ascii") as f:
         f.write(text)
@@ -86,7 +86,7 @@ def program(text, flags):
                           capture_output=True, check=False)
     if done.returncode:
         return None
-    p = subprocess.Popen([x])
+    p = subprocess.Popen([x] + list(words))
     time.sleep(0.2)
     return p
 

@@ -127,6 +127,8 @@ cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n)
 
 #define SYSCALL_BYTES 2
 
+#define PAGE_BYTES 4096u
+
 /* ----------------------------------------------------------- stopping ---- */
 
 /* Wait until the thread has stopped; its status, or -1. SIGCHLD is blocked, and
@@ -446,17 +448,86 @@ fill_frame(struct frame *frame, const struct cpprof__held *held,
     memcpy(&frame->context.uc_sigmask, &held->mask, sizeof held->mask);
 }
 
-/* Is all of this on the stack that the thread was made with? Its end is known
- * there. What lies below another one (of a coroutine, of signals) is not. That
- * of the first thread has a name, those of others lie with the thread's own
- * variables, and a guard is right below: else it is memory of the program's own
- * (pthread_attr_setstack), of which a part is the stack. */
+/* How far the data of a thread reach from its own address on, at the least
+ * (struct pthread of glibc). */
+#define OWN_WORDS 256u
+
+/* What a thread's stack may grow into; empty: not known. */
+struct room {
+    uint64_t lo, hi;
+};
+
+/*
+ * A thread of glibc knows its block, the size of that, and of the guard where
+ * it begins, three words that follow each other (struct pthread). The words are
+ * believed if that guard is there: a mapping without rights (those of a Java
+ * machine lie within), or, from glibc 2.42 on, a part of the stack's mapping
+ * that cannot be read. A stack of the program's own (pthread_attr_setstack) has
+ * none that the thread knows of.
+ */
+static struct room
+room_of_glibc(const struct cpprof__held *held, const struct cpprof_map *map,
+              bool is_guarded)
+{
+    uint64_t words[OWN_WORDS], own = held->regs.fs_base;
+    char byte;
+    size_t i;
+
+    if (!cpprof__target_read(held->pid, own, words, sizeof words))
+        return (struct room){0, 0};
+    for (i = 0; i + 2 < OWN_WORDS; i++) {
+        uint64_t block = words[i], size = words[i + 1], guard = words[i + 2];
+
+        if (!block || (block | size | guard) % PAGE_BYTES || guard >= size ||
+            own - block >= size)
+            continue;
+        if (is_guarded && map->start >= block + guard)
+            return (struct room){map->start, own};
+        if (guard && map->start <= block &&
+            cpprof__target_read(held->pid, block + guard, &byte, 1) &&
+            !cpprof__target_read(held->pid, block + guard - 1, &byte, 1))
+            return (struct room){block + guard, own};
+    }
+    return (struct room){0, 0};
+}
+
+/* libc names stacks so where glibc.mem.decorate_maps is set. */
 static bool
-is_own_stack(const struct cpprof__held *held, uint64_t lo, uint64_t hi)
+has_no_file(const struct cpprof_map *map)
+{
+    static const char anonymous[] = {'[', 'a', 'n', 'o', 'n', ':'};
+
+    return !map->n_path || (map->n_path > sizeof anonymous &&
+                            !memcmp(map->path, anonymous, sizeof anonymous));
+}
+
+/* The stack that the thread was made with: its end is known there. What lies
+ * below another one (of a coroutine, of signals) is not. */
+static struct room
+room_in(const struct cpprof__held *held, const struct cpprof__target *target,
+        const struct cpprof_map *map, bool is_guarded)
+{
+    uint64_t own = held->regs.fs_base;
+
+    if (map->perms[1] != 'w')
+        return (struct room){0, 0};
+    if (map->n_path == 7 && !memcmp(map->path, "[stack]", 7))
+        return (struct room){map->start, map->limit};
+    if (!has_no_file(map) || own < map->start || own >= map->limit)
+        return (struct room){0, 0};
+    if (target->images.is_musl)
+        return (struct room){is_guarded ? map->start : own, own};
+    return room_of_glibc(held, map, is_guarded);
+}
+
+/* Is all of this on that stack? */
+static bool
+is_own_stack(const struct cpprof__held *held,
+             const struct cpprof__target *target, uint64_t lo, uint64_t hi)
 {
     struct cpprof__buffer maps = {0};
     struct cpprof_map map = {.size = sizeof map};
-    uint64_t own = held->regs.fs_base, guarded = 0;
+    uint64_t guarded = 0;
     const char *at;
     bool is = false;
 
@@ -464,10 +535,12 @@ is_own_stack(const struct cpprof__held *held, uint64_t lo, uint64_t hi)
     at = (char *)maps.data;
     while (at && !is &&
            cpprof_maps_next(&at, (char *)maps.data + maps.n - 1, &map)) {
-        is = map.start <= lo && hi <= map.limit && map.perms[1] == 'w' &&
-             ((map.n_path == 7 && !memcmp(map.path, "[stack]", 7)) ||
-              (!map.n_path && own >= map.start && own < map.limit &&
-               map.start == guarded));
+        if (map.start <= lo && hi <= map.limit) {
+            struct room room =
+                room_in(held, target, &map, map.start == guarded);
+
+            is = room.lo <= lo && hi <= room.hi;
+        }
         guarded = memcmp(map.perms, "---", 3) == 0 ? map.limit : 0;
     }
     cpprof__buffer_free(&maps);
@@ -486,7 +559,7 @@ cpprof__hold_prepare(struct cpprof__held *held,
 
     if (!n)
         return "the registers of a thread cannot be read";
-    if (!is_own_stack(held, at, held->regs.rsp))
+    if (!is_own_stack(held, target, at, held->regs.rsp))
         return "a thread is on a stack that it was not made with, or has no "
                "room on it";
     fill_frame(&frame, held, at_xstate);

@@ -79,6 +79,7 @@ struct attempt {
     unsigned seat;
     bool is_round_two; /* whoever waits in unsafe code may be waited for */
     bool is_alone;     /* no other command is at work */
+    pid_t command;     /* this process, for its child */
 };
 
 static bool __attribute__((format(printf, 2, 3)))
@@ -485,6 +486,14 @@ list_threads(const struct cpprof__target *t, size_t *n)
     return found;
 }
 
+/* Has the command ended, or does it not want this any more? */
+static bool
+is_unwanted(const struct attempt *a)
+{
+    return getppid() != a->command ||
+           __atomic_load_n(&a->result->is_unwanted, __ATOMIC_RELAXED);
+}
+
 /* What the child does. */
 static void
 borrow(struct attempt *a)
@@ -500,7 +509,7 @@ borrow(struct attempt *a)
         if (!n)
             fail(a, "no thread of it can be stopped: all of them are in the "
                     "kernel, have a seccomp filter or are gone");
-        for (i = 0; i < n && !done; i++)
+        for (i = 0; i < n && !done && !is_unwanted(a); i++)
             done = try_thread(a, threads[i].tid);
         free(threads);
         if (done)
@@ -511,8 +520,7 @@ borrow(struct attempt *a)
         }
         a->is_round_two = true;
         cpprof__sleep_ns(5000000);
-    } while (cpprof__patience_has(&patience) &&
-             !__atomic_load_n(&a->result->is_unwanted, __ATOMIC_RELAXED) &&
+    } while (cpprof__patience_has(&patience) && !is_unwanted(a) &&
              !kill(a->target->pid, 0) && cpprof__attach_is_same(a->target));
 }
 
@@ -707,7 +715,7 @@ cpprof__inject(const struct cpprof__target *target, const char *function,
                const char *argument, char message[CPPROF__REASON_BYTES],
                struct cpprof__injected *how)
 {
-    struct attempt a = {.target = target};
+    struct attempt a = {.target = target, .command = getpid()};
     uint64_t start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     bool done = false;
     int turn = -1;

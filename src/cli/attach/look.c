@@ -136,6 +136,9 @@ look_at_state(struct look *look)
     if (pid == getpid())
         return no(look, "is this program itself");
     cpprof__status_field(&look->status, "State", state, sizeof state);
+    if (*state == 'Z' && number(look, "Threads") > 1)
+        return no(look, "goes on without its first thread, which has ended: "
+                        "the kernel shows no memory of such a process");
     if (*state == 'Z' || *state == 'X')
         return no(look, "has ended and waits for its parent (a zombie)");
     if (number(look, "Kthread") ||
