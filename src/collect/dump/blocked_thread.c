@@ -372,6 +372,18 @@ end_copies(void)
     scratch.view.memory = 0;
 }
 
+bool
+cpprof__blocked_threads_want_table(void)
+{
+    const uint64_t word = 0;
+
+    /* To know whether the kernel copies it has to be asked. */
+    cpprof__own_lock_take(&lock);
+    cpprof__stack_fetch(&scratch.view, (uintptr_t)&word, sizeof word);
+    cpprof__own_lock_give(&lock);
+    return !cpprof__stack_view_copies() && !cpprof__own_thread_has_table();
+}
+
 enum cpprof__blocked_thread_result
 cpprof__blocked_thread_read(enum cpprof__dump_user user,
                             const struct cpprof__blocked_thread_who *who,

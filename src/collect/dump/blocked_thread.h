@@ -51,6 +51,12 @@ enum cpprof__blocked_thread_result {
 bool
 cpprof__blocked_thread_ends_early(const struct cpprof__task_call *call);
 
+/* Would another thread read stacks that this one cannot? One of ours with a
+ * table of descriptors of its own does so where the kernel refuses to copy.
+ * Not in handlers. */
+bool
+cpprof__blocked_threads_want_table(void);
+
 /* Not in handlers. */
 enum cpprof__blocked_thread_result
 cpprof__blocked_thread_read(enum cpprof__dump_user user,

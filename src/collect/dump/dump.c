@@ -18,6 +18,7 @@
 #include "collect/encode/builder.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_lock.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/reserve.h"
@@ -438,17 +439,33 @@ list(struct cpprof__dump *dump, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
+struct others {
+    struct cpprof__dump *dump;
+    bool details;
+};
+
+static void
+see_others(void *arg)
+{
+    const struct others *others = arg;
+
+    look_at_all(others->dump, others->details);
+    wait_for_answers(others->dump);
+}
+
 static void
 see_all(struct cpprof__dump *dump, const struct cpprof__dump_wanted *wanted)
 {
+    struct others others = {dump, wanted->details};
     size_t i;
 
     store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_ALL], wanted->depth);
-    look_at_all(dump, wanted->details);
     for (i = 0; i < dump->n; i++)
         if (dump->threads[i].tid == dump->caller)
             see_self(&dump->threads[i], wanted);
-    wait_for_answers(dump);
+    if (!cpprof__blocked_threads_want_table() ||
+        !cpprof__own_thread_run_new(see_others, &others, CPPROF__OWN_TABLE))
+        see_others(&others);
     finish(dump);
 }
 

@@ -523,13 +523,14 @@ run_own_task(void *arg)
 }
 
 bool
-cpprof__own_thread_run_new(void (*f)(void *arg), void *arg)
+cpprof__own_thread_run_new(void (*f)(void *arg), void *arg, unsigned flags)
 {
     struct own_task own_task = {f, arg};
     struct cpprof__own_thread thread = {
         .name = "cpprof",
         .run = run_own_task,
         .arg = &own_task,
+        .flags = flags,
     };
     CPPROF__UNCANCELLED;
 
@@ -542,7 +543,7 @@ cpprof__own_thread_run(void (*f)(void *arg), void *arg)
 {
     CPPROF__UNCANCELLED;
 
-    if (self.is_own || !cpprof__own_thread_run_new(f, arg))
+    if (self.is_own || !cpprof__own_thread_run_new(f, arg, 0))
         f(arg);
 }
 

@@ -110,9 +110,10 @@ cpprof__own_thread_say(const char *line, size_t n);
 void
 cpprof__own_thread_run(void (*f)(void *arg), void *arg);
 
-/* The same, on a thread that is made for it; false: there can be none. */
+/* The same, on a thread that is made for it, with flags as above; false: there
+ * can be none. */
 bool
-cpprof__own_thread_run_new(void (*f)(void *arg), void *arg);
+cpprof__own_thread_run_new(void (*f)(void *arg), void *arg, unsigned flags);
 
 /* As pthread_create(): a library that one of them uses makes a thread, which is
  * ours, too, and shares that one's descriptors. */

@@ -111,7 +111,7 @@ find_libcs(struct kernel_action *now)
 
     if (failed || is_libcs(now))
         return failed;
-    cpprof__own_thread_run_new(cpprof__libc_installs_handler, NULL);
+    cpprof__own_thread_run_new(cpprof__libc_installs_handler, NULL, 0);
     failed = swap_action(CPPROF__SIGNAL, NULL, now);
     return failed || is_libcs(now) ? failed : ENOTSUP;
 }
