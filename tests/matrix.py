@@ -25,7 +25,10 @@ PACKAGES = """gcc g++ libc6-dev ninja-build pkg-config libdeflate-dev libdw-dev
     python3-dev lua5.4 liblua5.4-dev lua5.1 luajit libluajit-5.1-dev binutils
     sqlite3""".split()
 RELEASES = {"bullseye": "Debian 11", "bookworm": "Debian 12",
-            "trixie": "Debian 13"}
+            "trixie": "Debian 13", "forky": "Debian 14, in the making"}
+MIRROR = "http://deb.debian.org/debian"
+# Releases that are younger than debootstrap are made as this one.
+SCRIPT = "/usr/share/debootstrap/scripts/sid"
 # Time that belongs to no stack: docs/cpu.md.
 NO_STACK = re.compile(r"(^|;)\[(short-lived thread|signal blocked)\] \d+$")
 # Where a stack ends that is complete.
@@ -136,9 +139,13 @@ def make_release(name, folder, log):
     mark = os.path.join(folder, ".cpprof-matrix")
     if os.path.exists(mark):
         return True
-    if run(["debootstrap", "--variant=minbase", name, folder], log)[0]:
+    script = os.path.join(os.path.dirname(SCRIPT), name)
+    if run(["debootstrap", "--variant=minbase", name, folder, MIRROR,
+            script if os.path.exists(script) else SCRIPT], log)[0]:
         return False
-    for words in (["apt-get", "update"], ["apt-get", "install", "-y",
+    # Of a release in the making a mirror may be late.
+    update = ["apt-get", "-o", "Acquire::Check-Valid-Until=false", "update"]
+    for words in (update, ["apt-get", "install", "-y",
                   "--no-install-recommends"] + PACKAGES):
         if run(["chroot", folder, "env", "DEBIAN_FRONTEND=noninteractive"] +
                words, log)[0]:

@@ -62,7 +62,7 @@ start(enum cpprof_vm_mode mode)
 
 /* After each case, also one that failed. */
 static int
-stop(void **state)
+end_ticks(void **state)
 {
     trap_flag_off();
     cpprof_vm_thread_enter(NULL);
@@ -223,7 +223,7 @@ free_threads(void **state)
     return 0;
 }
 
-#define CASE(f) cmocka_unit_test_teardown(f, stop)
+#define CASE(f) cmocka_unit_test_teardown(f, end_ticks)
 
 int
 main(void)

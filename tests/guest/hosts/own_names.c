@@ -15,10 +15,18 @@
 static int is_held;
 
 static void
+rest(void)
+{
+    const struct timespec t = {0, 200000};
+
+    cpprof__syscall(SYS_nanosleep, (long)&t, 0, 0, 0, 0, 0);
+}
+
+static void
 lock(void)
 {
     while (__atomic_exchange_n(&is_held, 1, __ATOMIC_ACQUIRE))
-        cpprof__syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+        rest();
 }
 
 static void
@@ -177,6 +185,7 @@ enum { N_THREADS = 3, N_ROUNDS = 60 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static volatile bool is_over;
+static volatile uint64_t busy_until = UINT64_MAX; /* CLOCK_MONOTONIC */
 
 static void *
 sleeper(void *arg)
@@ -204,20 +213,6 @@ work_locked(void)
     pthread_join(thread, NULL);
 }
 
-static void *
-work(void *arg)
-{
-    while (!is_over) {
-        lock();
-        for (volatile int i = 0; i < 200000; i++)
-            continue;
-        unlock();
-        (void)getpid();
-        cpprof__syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-    }
-    return arg;
-}
-
 static uint64_t
 now_ns(void)
 {
@@ -225,6 +220,22 @@ now_ns(void)
 
     cpprof__syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0, 0, 0, 0);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void *
+work(void *arg)
+{
+    while (!is_over) {
+        while (now_ns() > busy_until && !is_over)
+            rest();
+        lock();
+        for (volatile int i = 0; i < 200000; i++)
+            continue;
+        unlock();
+        (void)getpid();
+        rest();
+    }
+    return arg;
 }
 
 /* Its child has the lock for ever, or finds it taken: it lives for so long that
@@ -239,13 +250,18 @@ fork_locked(bool holds)
         lock();
     pid = fork();
     if (pid == 0) {
-        while (now_ns() < until)
+        while (now_ns() < until) {
             free(malloc(1000));
+            if (host_busy < 100)
+                rest();
+        }
         _exit(3);
     }
     if (holds)
         unlock();
+    busy_until = until;
     EXPECT(status_of(pid) == 3, "a child ended otherwise");
+    busy_until = UINT64_MAX;
 }
 
 int
