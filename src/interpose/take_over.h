@@ -58,16 +58,16 @@ cpprof__switch_group(enum cpprof__group group, bool on);
 __attribute__((cold)) void *
 cpprof__first_call(enum cpprof__name name);
 
-static inline void *
-cpprof__entry(enum cpprof__name name)
-{
-    void *entry = load_relaxed(&cpprof__entries[name]);
-
-    return __builtin_expect(entry != NULL, 1) ? entry
-                                              : cpprof__first_call(name);
-}
-
-#define ENTRY(name) ((__typeof__(name) *)cpprof__entry(CPPROF__NAME_##name))
+/* No function: an inline one at the address of the exported one would be a
+ * frame of its own in stacks that end there. */
+#define ENTRY(name)                                                            \
+    ({                                                                         \
+        void *entry_ = load_relaxed(&cpprof__entries[CPPROF__NAME_##name]);    \
+                                                                               \
+        if (__builtin_expect(entry_ == NULL, 0))                               \
+            entry_ = cpprof__first_call(CPPROF__NAME_##name);                  \
+        (__typeof__(name) *)entry_;                                            \
+    })
 
 /* A name whose exported function is written out. */
 #define HOOK(name, otherwise)                                                  \

@@ -547,15 +547,19 @@ called_back()
     cpprof_deadlock_stop();
 }
 
+/* Of libc's own functions others have no names without its debug information.
+ */
+const char lock_name[] = "pthread_mutex_lock(...)\n";
+
 void
 reported()
 {
     int status = 0;
     const std::string text =
-        run("stay", "two threads", "deadlock=report", "clone3(...)", &status);
+        run("stay", "two threads", "deadlock=report", lock_name, &status);
 
     expect(text, "cpprof: 2 threads can never go on\n\ndeadlock 1, of 2");
-    expect(text, "pthread_mutex_lock(...)\n");
+    expect(text, lock_name);
 }
 
 void
@@ -588,10 +592,10 @@ reported_without_copies()
 {
     int status = 0;
     const std::string text = run("stay", "two threads where a descriptor",
-                                 "deadlock=report", "clone3(...)", &status);
+                                 "deadlock=report", lock_name, &status);
 
     expect(text, "cpprof: 2 threads can never go on\n\ndeadlock 1, of 2");
-    expect(text, "pthread_mutex_lock(...)\n");
+    expect(text, lock_name);
 }
 
 void

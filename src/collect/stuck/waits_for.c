@@ -9,6 +9,7 @@
 #include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/runtime/next.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/runtime/real.h"
 #include "collect/signal/tables/thread.h"
 #include "collect/signal/unwind/module.h"
@@ -22,6 +23,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -149,40 +151,50 @@ robust_list(int32_t tid)
     return syscall(SYS_get_robust_list, tid, &head, &n) ? 0 : (uintptr_t)head;
 }
 
-/* How far the tid is in front of the list in a thread's descriptor; 0: this
- * libc has it elsewhere. */
-static size_t
-tid_before_list(void)
+/* Where two words of a thread's descriptor are, from its robust list on: its
+ * tid, and the word that the kernel clears at its end. */
+struct words {
+    ptrdiff_t tid, cleared;
+};
+
+/* As in a thread of ours: a forked child's first thread clears its tid,
+ * whatever the others clear. `tid` stays 0 where this libc has them elsewhere.
+ */
+static void
+find_words(void *arg)
 {
+    struct words *w = arg;
     const int32_t own = (int32_t)syscall(SYS_gettid);
     const uintptr_t list = robust_list(0);
+    uintptr_t cleared = 0;
     int32_t words[8];
-    size_t i;
+    ptrdiff_t i;
 
     if (!list || !fetch(list - sizeof words, words, sizeof words))
-        return 0;
-    for (i = 0; i < 8; i++)
-        if (words[i] == own)
-            return sizeof words - i * sizeof *words;
-    return 0;
+        return;
+    for (i = -8; i < 0 && words[8 + i] != own; i++)
+        continue;
+    w->tid = i * (ptrdiff_t)sizeof *words;
+    /* Before glibc 2.43 they are one. */
+    w->cleared = prctl(PR_GET_TID_ADDRESS, &cleared, 0, 0, 0)
+                     ? w->tid
+                     : (ptrdiff_t)(cleared - list);
 }
 
-/* The futex of a join is the tid of the thread that is to end. */
+/* The futex of a join is the word that is cleared at the end of a thread. */
 static struct cpprof__waits_for
-see_join(uintptr_t at, uint32_t word)
+see_join(uintptr_t at)
 {
-    static size_t before; /* set once, to what it always is */
+    static struct words words; /* set once, to what they always are */
     struct cpprof__waits_for wait = {.kind = CPPROF__FOR_NOTHING};
-    const int32_t tid = (int32_t)word;
-    uintptr_t list = tid > 0 ? robust_list(tid) : 0;
-    int32_t there;
+    int32_t tid;
 
-    if (!list)
-        return wait;
-    if (!before)
-        before = tid_before_list();
-    if (!before || at != list - before || !fetch(at, &there, sizeof there) ||
-        there != tid)
+    if (!words.tid)
+        cpprof__own_thread_run(find_words, &words);
+    if (!words.tid ||
+        !fetch(at - (uintptr_t)words.cleared + (uintptr_t)words.tid, &tid,
+               sizeof tid) ||
+        tid <= 0 || at - (uintptr_t)words.cleared != robust_list(tid))
         return wait;
     wait.kind = CPPROF__FOR_JOIN;
     wait.holder = tid;
@@ -265,7 +277,7 @@ cpprof__waits_for_guess(const struct cpprof__task_call *call)
     if (word == WRITER_IN_PHASE)
         wait = see_rwlock(call->args[0]);
     if (!wait.kind && !(call->args[1] & FUTEX_PRIVATE_FLAG))
-        wait = see_join(call->args[0], word);
+        wait = see_join(call->args[0]);
     if (!wait.kind)
         wait = see_refused(call);
     return wait;
