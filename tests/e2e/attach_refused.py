@@ -224,6 +224,9 @@ def old_libc():
         t.skip("an old libc", "cannot be compiled here")
         return
     with Process(["./x"]) as p:
+        if p.process.poll() is not None:
+            t.skip("an old libc", "this loader wants more of it")
+            return
         refused("an old libc", p.pid, "its libc is older than glibc 2.34: it "
                 "has no pthread_create")
 

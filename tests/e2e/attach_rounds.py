@@ -264,6 +264,10 @@ def killed_at_each_call(mode, step=1):
 
 def killed_in_one_sleep():
     """A thread that goes on sleeping after a stop is stopped again and again."""
+    version = os.confstr("CS_GNU_LIBC_VERSION").split()[-1].split(".")
+    if [int(part) for part in version] >= [2, 41]:
+        t.skip("one long sleep", "the number of the call is not known")
+        return
     with Host("nanosleep_long") as h:
         n = 1
         while subprocess.run([killed, str(n), calls, str(h.pid), library, "1"],
@@ -422,6 +426,11 @@ int main(void)
 """
 
 
+def children_of(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+        return f.read().split()
+
+
 def killed_while_none_can_be_stopped():
     """The child of a command does not go on without it."""
     p = program(IN_VFORK, ["-O1"])
@@ -429,12 +438,10 @@ def killed_while_none_can_be_stopped():
         return t.skip("none can be stopped", "cannot be compiled here")
     command = subprocess.Popen([cpprof, "record", "-p", str(p.pid)],
                                stderr=subprocess.DEVNULL)
-    path = "/proc/%d/task/%d/children" % (command.pid, command.pid)
     until = time.monotonic() + 60
     children = []
     while not children and time.monotonic() < until:
-        with open(path, encoding="ascii") as f:
-            children = f.read().split()
+        children = children_of(command.pid)
         time.sleep(0.05)
     time.sleep(0.5)
     command.kill()
@@ -442,7 +449,8 @@ def killed_while_none_can_be_stopped():
     t.ok("none can be stopped: a child of the command tries", children != [])
     t.ok("none can be stopped: the child ends with a killed command",
          ended_within(10, children), children)
-    subprocess.run(["pkill", "-KILL", "-P", str(p.pid)], check=False)
+    for child in children_of(p.pid):
+        os.kill(int(child), signal.SIGKILL)
     return p.wait()
 
 
