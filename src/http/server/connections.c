@@ -48,11 +48,33 @@ cpprof__http_open(struct cpprof__http_server *s, int fd,
                            s->options.header_seconds * UINT64_C(1000000000));
     s->connections[s->n_connections] = c;
     store_release(&s->n_connections, s->n_connections + 1);
-    s->comes = c;
-    /* On failure it closes fd. */
-    if (MHD_add_connection(s->mhd, fd, peer, n_peer) == MHD_NO && s->comes)
+    /* On failure it closes fd, and has told of the end if of the begin. */
+    if (MHD_add_connection(s->mhd, fd, peer, n_peer) == MHD_NO &&
+        (c = cpprof__http_connection_of(s, fd)))
         cpprof__http_forget(c);
-    s->comes = NULL;
+}
+
+struct cpprof__http_connection *
+cpprof__http_connection_of(const struct cpprof__http_server *s, int fd)
+{
+    size_t i;
+
+    for (i = 0; i < s->n_connections; i++)
+        if (s->connections[i]->fd == fd)
+            return s->connections[i];
+    return NULL;
+}
+
+void
+cpprof__http_forget_refused(struct cpprof__http_server *s)
+{
+    size_t i = 0;
+
+    while (i < s->n_connections)
+        if (s->connections[i]->mhd)
+            i++;
+        else
+            cpprof__http_forget(s->connections[i]);
 }
 
 void

@@ -46,14 +46,18 @@ static void
 on_connection(void *server, struct MHD_Connection *mhd, void **context,
               enum MHD_ConnectionNotificationCode what)
 {
-    struct cpprof__http_server *s = server;
+    struct cpprof__http_connection *c = *context;
 
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *context = s->comes;
-        s->comes->mhd = mhd;
-        s->comes = NULL;
-    } else {
-        cpprof__http_forget(*context);
+        c = cpprof__http_connection_of(
+            server,
+            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)
+                ->connect_fd);
+        *context = c;
+        if (c)
+            c->mhd = mhd;
+    } else if (c) {
+        cpprof__http_forget(c);
     }
 }
 
@@ -75,10 +79,10 @@ join_parameters(const char *target)
 static void *
 on_target(void *server, const char *target, struct MHD_Connection *mhd)
 {
-    void *request = cpprof__http_request(
+    struct cpprof__http_connection *c =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-            ->socket_context,
-        target);
+            ->socket_context;
+    void *request = c ? cpprof__http_request(c, target) : NULL;
 
     (void)server;
     join_parameters(target);
@@ -312,6 +316,7 @@ round_(struct cpprof__http_server *s)
     look_at_all(s, fds);
     s->n_rounds = n_ready > 0 ? 0 : s->n_rounds + 1;
     MHD_run(s->mhd);
+    cpprof__http_forget_refused(s);
     if (s->first && s->n_workers == s->max_workers)
         cpprof__http_drop_stalled(s);
     if (fds[CPPROF__HTTP_LISTEN].revents)

@@ -86,8 +86,8 @@ struct cpprof__http_connection {
     uint64_t since_ns;    /* it is in this state */
     uint64_t deadline_ns; /* until when it may, unless it is SERVED */
     bool is_shut;
-    bool is_strange; /* it is of another user, and to be refused */
-    struct MHD_Connection *mhd;
+    bool is_strange;            /* it is of another user, and to be refused */
+    struct MHD_Connection *mhd; /* NULL until libmicrohttpd begins with it */
     struct cpprof__http_request *request; /* or NULL */
     struct cpprof__http_server *server;
 };
@@ -133,8 +133,6 @@ struct cpprof__http_server {
 
     struct MHD_Daemon *mhd;
     struct cpprof__http_connection **connections; /* max_connections */
-    /* The one that is being handed to libmicrohttpd; else NULL. */
-    struct cpprof__http_connection *comes;
     size_t n_connections;
     /* The numbers that connections had so far, as they came and after they were
      * moved to high ones. A fork copies descriptors before memory, so that the
@@ -229,6 +227,15 @@ void
 cpprof__http_shut(struct cpprof__http_connection *c, int how);
 void
 cpprof__http_forget(struct cpprof__http_connection *c);
+
+/* The one of that socket, or NULL. */
+struct cpprof__http_connection *
+cpprof__http_connection_of(const struct cpprof__http_server *s, int fd);
+
+/* libmicrohttpd, from 1.0 on, begins with a connection in the round after it
+ * was added: called after a round, forget those that it has closed instead. */
+void
+cpprof__http_forget_refused(struct cpprof__http_server *s);
 void
 cpprof__http_set_state(struct cpprof__http_connection *c,
                        enum cpprof__http_state state, uint64_t ns);
