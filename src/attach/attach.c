@@ -161,7 +161,7 @@ stop_watch(void)
     cpprof__periodic_stop(&watch);
     is_caller = pthread_equal(watch.thread.thread, pthread_self());
     if (is_caller)
-        pthread_detach(pthread_self());
+        cpprof__real_pthread_detach(pthread_self());
     return is_caller;
 }
 

@@ -326,7 +326,7 @@ run(void *arg)
     if (!self.thread)
         t = NULL;
     if (t && t->is_detached) {
-        pthread_detach(pthread_self());
+        cpprof__real_pthread_detach(pthread_self());
         cpprof__own_list_end();
         free_detached(t);
         t = NULL;
@@ -499,9 +499,9 @@ cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns)
         return true;
     /* exit() may be running on it, and may be waiting for the caller. */
     if (t->is_alone)
-        pthread_detach(t->thread);
+        cpprof__real_pthread_detach(t->thread);
     else
-        pthread_join(t->thread, NULL);
+        cpprof__real_pthread_join(t->thread, NULL);
     return true;
 }
 
@@ -645,7 +645,7 @@ join_paused(void)
     cpprof__own_lock_take(&pause_lock);
     for (t = paused; t; t = t->next_paused) {
         if (!t->is_joined)
-            pthread_join(t->thread, NULL);
+            cpprof__real_pthread_join(t->thread, NULL);
         t->is_joined = true;
     }
     cpprof__own_lock_give(&pause_lock);

@@ -181,3 +181,17 @@ cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     cpprof__use();
     return cpprof__real(pthread_create)(thread, attr, start, arg);
 }
+
+CPPROF__FIRST_STEP int
+cpprof__real_pthread_join(pthread_t thread, void **result)
+{
+    be_found(CPPROF__NAME_pthread_join);
+    return cpprof__real(pthread_join)(thread, result);
+}
+
+CPPROF__FIRST_STEP int
+cpprof__real_pthread_detach(pthread_t thread)
+{
+    be_found(CPPROF__NAME_pthread_detach);
+    return cpprof__real(pthread_detach)(thread);
+}

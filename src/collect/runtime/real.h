@@ -126,6 +126,7 @@
     X(BENEATH, pthread_rwlock_tryrdlock)                                       \
     X(BENEATH, pthread_rwlock_trywrlock)                                       \
     X(BENEATH, pthread_tryjoin_np)                                             \
+    X(BENEATH, pthread_detach)                                                 \
     X(BENEATH, sem_trywait)                                                    \
     X(BENEATH, mtx_trylock)
 
@@ -200,5 +201,12 @@ cpprof__program_has_tsan(void);
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                             void *(*start)(void *), void *arg);
+
+/* Of threads that were made so, by what is underneath, too: AddressSanitizer
+ * ends the process where it is asked to join a thread that it does not know. */
+int
+cpprof__real_pthread_join(pthread_t thread, void **result);
+int
+cpprof__real_pthread_detach(pthread_t thread);
 
 #endif
