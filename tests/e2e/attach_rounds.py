@@ -413,6 +413,104 @@ def stack_of_a_pool():
     return None
 
 
+# A handler sleeps on a stack that is an array of the thread, with data below it.
+ON_AN_ARRAY = """
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <pthread.h>
+static void handler(int number)
+{
+    volatile char most[2800];
+    struct timespec t = {2, 0};
+    most[0] = (char)number;
+    nanosleep(&t, NULL);
+}
+static void *work(void *arg)
+{
+    unsigned char array[16384];
+    stack_t stack = {.ss_sp = array + 8192, .ss_size = 8192};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+    int i, changed = 0;
+    memset(array, 0xa5, 8192);
+    sigaltstack(&stack, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_kill(pthread_self(), SIGUSR1);
+    for (i = 0; i < 8192; i++)
+        changed += array[i] != 0xa5;
+    _exit(changed != 0);
+    return arg;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, NULL);
+    if (vfork() == 0) {
+        sleep(4);
+        _exit(0);
+    }
+    return pthread_join(thread, NULL) * 2;
+}
+"""
+
+# A thread sleeps with another thread pointer than libc's, from a second on.
+WITHOUT_LIBC = """
+#define _GNU_SOURCE
+#include <asm/prctl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static long block[1024] __attribute__((aligned(64)));
+static long call(long n, long a, long b)
+{
+    long r;
+    __asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b)
+                     : "rcx", "r11", "memory");
+    return r;
+}
+static void *work(void *arg)
+{
+    struct timespec second = {1, 0}, t = {3, 0};
+    long old;
+    call(SYS_arch_prctl, ARCH_GET_FS, (long)&old);
+    nanosleep(&second, NULL);
+    call(SYS_arch_prctl, ARCH_SET_FS, (long)block);
+    call(SYS_nanosleep, (long)&t, 0);
+    call(SYS_arch_prctl, ARCH_SET_FS, old);
+    return arg;
+}
+int main(void)
+{
+    struct timespec soon = {0, 900000000};
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, NULL);
+    nanosleep(&soon, NULL);
+    if (vfork() == 0) {
+        sleep(2);
+        _exit(0);
+    }
+    return pthread_join(thread, NULL);
+}
+"""
+
+
+def threads_that_are_left_alone():
+    for name, text in (("a handler on an array", ON_AN_ARRAY),
+                       ("a thread pointer of its own", WITHOUT_LIBC)):
+        p = program(text, ["-O1", "-pthread", "-Wl,-z,now"])
+        if not p:
+            t.skip(name, "cannot be compiled here")
+            continue
+        for _ in range(2):
+            record(["-t", "wall", "-p", str(p.pid), "-duration", "100ms",
+                    "-o", "alone.pb.gz"])
+            time.sleep(1)
+        t.same("%s: nothing of it is changed" % name, p.wait(), 0)
+
+
 IN_VFORK = """
 #include <unistd.h>
 int main(void)
@@ -479,6 +577,7 @@ def calls_are_made():
     killed_while_none_can_be_stopped()
     stack_of_the_programs_own()
     stack_of_a_pool()
+    threads_that_are_left_alone()
     guard_without_mapping()
     killed_at_each_call("malloc", 5)
 

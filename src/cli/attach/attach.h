@@ -243,6 +243,10 @@ struct cpprof__safety {
     /* Not safe: where the outermost unsafe frame's return address stands, and
      * what it is; 0: not known. */
     uint64_t return_at, return_to;
+    /* Its stack may lie within another: the frames do not lie one above the
+     * other (a handler of signals), or the outermost is no begin of a thread (a
+     * coroutine). */
+    bool may_be_nested;
 };
 
 /* May the thread with these registers be borrowed? is_running: it was in no
@@ -285,6 +289,12 @@ cpprof__hold_take(struct cpprof__held *held, pid_t pid, pid_t tid);
 /* Let it go on, with held->regs and the mask that it had. */
 bool
 cpprof__hold_release(struct cpprof__held *held);
+
+/* Has it the descriptor that libc gave it, and is its thread pointer that of
+ * libc? What runs on it asks libc for both. */
+bool
+cpprof__hold_has_descriptor(const struct cpprof__held *held,
+                            const struct cpprof__target *target);
 
 /* Make calls possible: put what brings all registers back, if this program
  * should die meanwhile, below the thread's stack. NULL or why not. */

@@ -452,6 +452,45 @@ fill_frame(struct frame *frame, const struct cpprof__held *held,
  * (struct pthread of glibc). */
 #define OWN_WORDS 256u
 
+/* Where struct pthread of musl has the number of the thread. */
+#define MUSL_TID 48
+
+/* The number of a thread in its own namespace. */
+static int32_t
+inner_tid(const struct cpprof__held *held)
+{
+    struct cpprof__buffer status = {0};
+    const char *last;
+    char tids[128];
+
+    cpprof__read_proc(&status, "/proc/%d/task/%d/status", (int)held->pid,
+                      (int)held->tid);
+    cpprof__status_field(&status, "NSpid", tids, sizeof tids);
+    cpprof__buffer_free(&status);
+    last = strrchr(tids, '\t');
+    return (int32_t)strtol(last ? last : tids, NULL, 10);
+}
+
+bool
+cpprof__hold_has_descriptor(const struct cpprof__held *held,
+                            const struct cpprof__target *target)
+{
+    uint64_t own = held->regs.fs_base, self = 0;
+    void *list = NULL;
+    int32_t tid = 0;
+    size_t n;
+
+    if (!cpprof__target_read(held->pid, own, &self, sizeof self) || self != own)
+        return false;
+    if (target->images.is_musl)
+        return cpprof__target_read(held->pid, own + MUSL_TID, &tid,
+                                   sizeof tid) &&
+               tid == inner_tid(held);
+    /* glibc tells the kernel of a list in the descriptor of each thread. */
+    return !syscall(SYS_get_robust_list, held->tid, &list, &n) && list &&
+           (uint64_t)(uintptr_t)list - own < OWN_WORDS * sizeof own;
+}
+
 /* What a thread's stack may grow into; empty: not known. */
 struct room {
     uint64_t lo, hi;

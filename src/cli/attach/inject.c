@@ -271,7 +271,8 @@ choose_seat(struct attempt *a)
 }
 
 static const char *
-make_area(struct attempt *a, struct cpprof__held *held)
+make_area(struct attempt *a, struct cpprof__held *held,
+          const struct cpprof__safety *safety)
 {
     const uint64_t map[6] = {wanted_area(a->target),
                              GUEST_BYTES,
@@ -279,7 +280,9 @@ make_area(struct attempt *a, struct cpprof__held *held)
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                              (uint64_t)-1,
                              0};
-    const char *why = cpprof__hold_prepare(held, a->target);
+    const char *why = safety->may_be_nested
+                          ? "a thread is on a stack within another"
+                          : cpprof__hold_prepare(held, a->target);
     long area;
 
     if (why)
@@ -378,7 +381,10 @@ try_thread(struct attempt *a, pid_t tid)
                     "loader, in malloc or as in these",
                     (int)tid);
     }
-    why = a->area ? NULL : make_area(a, &held);
+    if (!cpprof__hold_has_descriptor(&held, a->target))
+        why = "a thread is none of libc's, or has moved its thread pointer";
+    else
+        why = a->area ? NULL : make_area(a, &held, &safety);
     if (why) {
         cpprof__hold_release(&held);
         return fail(a, "%s", why);

@@ -20,6 +20,7 @@
 
 #include "collect/signal/unwind/cfi.h"
 
+#include <elf.h>
 #include <string.h>
 
 #if defined __x86_64__ && defined __LP64__
@@ -33,6 +34,9 @@
 
 /* So far behind a copy an address is still one of the same stack. */
 #define STACK_NEAR (1024 * 1024u)
+
+/* _start is shorter. */
+#define ENTRY_BYTES 128
 
 /* A register's value is needed in the caller if it outlives calls. */
 #define KEPT(regs) ((regs)->known & CPPROF__CALLEE_SAVED)
@@ -270,6 +274,23 @@ words_are_safe(struct walk *w, uint64_t from)
     return true;
 }
 
+/* Does a stack begin there: a thread's in libc, the first one's in the loader
+ * or at the program's entry? */
+static bool
+is_begin(const struct cpprof__target *target, uint64_t pc)
+{
+    const struct cpprof__image *image = cpprof__image_find(&target->images, pc);
+    const uint64_t *at = (const uint64_t *)target->auxv.data;
+    size_t i;
+
+    if (image && (image->is_libc || image->is_loader))
+        return true;
+    for (i = 0; i + 1 < target->auxv.n / sizeof *at; i += 2)
+        if (at[i] == AT_ENTRY)
+            return pc - at[i + 1] < ENTRY_BYTES;
+    return false;
+}
+
 struct cpprof__safety
 cpprof__stack_is_safe(const struct cpprof__target *target,
                       const struct user_regs_struct *r, bool is_running)
@@ -280,8 +301,9 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
     bool is_inner = is_running;    /* nameless frames are counted so far */
     bool is_waiting = !is_running; /* all so far are of what waits in musl */
     struct cpprof__musl_frame frame;
-    uint64_t pc = r->rip;
+    uint64_t pc = r->rip, sp;
     bool is_leaf = true; /* it was interrupted where it is */
+    bool rises = true;
     unsigned i;
 
     w.target = target;
@@ -310,6 +332,7 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
 
         if (cpprof__range_has(images->never, images->n_never, pc))
             return (struct cpprof__safety){0};
+        sp = w.regs.sp;
         is_inner = is_inner && !is_bad && is_nameless(images, pc);
         if (is_musl(images, pc) && !is_signal_return(&w)) {
             step = step_musl(&w, pc, is_leaf, &frame);
@@ -329,8 +352,12 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
         }
         if (!step.is_done && !words_are_safe(&w, w.regs.sp))
             return (struct cpprof__safety){0};
-        if (!step.is_done || step.is_root)
+        if (!step.is_done || step.is_root) {
+            safety.may_be_nested =
+                !rises || (step.is_done && !is_begin(target, pc));
             return safety;
+        }
+        rises = rises && w.regs.sp > sp;
         /* The frame of a signal handler goes on where it was interrupted. */
         is_leaf = !step.return_at;
         pc = is_leaf ? w.regs.pc : w.regs.pc - 1;
