@@ -6,7 +6,8 @@
 redis-server is preloaded with CPPROF=heap,block,mutex,http=..., works under
 redis-benchmark and is scraped every 2 seconds; in turn with it a plain one does
 the same work. Then 50 scrapers at once, then clients that do not behave; and
-nginx with its workers. No request may fail, and memory may not grow.
+nginx with its workers. No request may fail, and memory may not grow. Last a
+program that changes its credentials all the time.
 
 SOAK_SECONDS (2) is for how long redis is scraped under load, and as long is the
 plain one's turn; 300 is what is in docs/http.md.
@@ -515,6 +516,56 @@ def test_nginx():
     test_alone()
 
 
+CREDENTIALS = """
+import os, sys, threading, time
+slowest, who = 0, os.getuid()
+def spin():
+    while True: sum(range(1000))
+for work in (spin,) + (lambda: time.sleep(99),) * 9:
+    threading.Thread(target=work, daemon=True).start()
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    before = time.monotonic()
+    os.setresuid(who, who, who)
+    slowest = max(slowest, time.monotonic() - before)
+    time.sleep(0.001)
+print(slowest)
+os._exit(0)
+"""
+
+
+def slowest_change():
+    """(seconds of the slowest change of credentials, answers meanwhile)."""
+    port = free_port()
+    env = dict(os.environ, LD_PRELOAD=LIBRARY,
+               CPPROF="http=127.0.0.1:%d" % port)
+    with subprocess.Popen([sys.executable, "-c", CREDENTIALS], env=env,
+                          stdout=subprocess.PIPE, text=True) as process:
+        until(lambda: can_connect(port))
+        n = 0
+        while process.poll() is None:
+            c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            try:
+                c.request("GET", "/debug/pprof/goroutine?debug=2")
+                n += c.getresponse().read().startswith(b"goroutine ")
+            except (OSError, http.client.HTTPException):
+                pass
+            finally:
+                c.close()
+        return float(process.stdout.read()), n
+
+
+def test_credentials():
+    """Threads of ours leave for a change, which waits a second for them at
+    most: an answer that is being made goes on to its end without one."""
+    found = []
+    while len(found) < 3 and (not found or found[-1][0] > 0.9):
+        found.append(slowest_change())
+    TAP.ok("who changes credentials does not wait for answers",
+           found[-1][0] < 0.9, found)
+    TAP.ok("and there are answers", found[-1][1] > 5, found)
+
+
 def main():
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
@@ -522,6 +573,7 @@ def main():
         try:
             test_redis()
             test_nginx()
+            test_credentials()
         finally:
             os.chdir("/")
     return TAP.end()

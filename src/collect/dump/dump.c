@@ -336,6 +336,14 @@ ask_all_again(struct cpprof__dump *dump, size_t first)
     return n;
 }
 
+/* A thread of the program that changes its credentials waits for those of ours
+ * to leave, and may be the one that does not answer. */
+static bool
+has_to_leave(void)
+{
+    return cpprof__own_thread_is_this() && cpprof__own_threads_pause_now();
+}
+
 static void
 wait_for_answers(struct cpprof__dump *dump)
 {
@@ -353,7 +361,7 @@ wait_for_answers(struct cpprof__dump *dump)
         if (n)
             progress = now;
         if (first == dump->n || now - progress > timeout ||
-            now - begin > DEADLINE_NS)
+            now - begin > DEADLINE_NS || has_to_leave())
             return;
         if (now - asked > AGAIN_NS) {
             timeout = ask_all_again(dump, first) ? TIMEOUT_NS : STUCK_NS;

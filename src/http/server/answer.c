@@ -227,11 +227,18 @@ take_queued(struct cpprof__http_server *s)
     return r;
 }
 
+/* In a pause what is queued stays so. */
+static struct cpprof__http_request *
+take_now(struct cpprof__http_server *s)
+{
+    return s->host->pauses() ? NULL : take_queued(s);
+}
+
 /* NULL: nothing came, or it is over. */
 static struct cpprof__http_request *
 wait_for_work(struct cpprof__http_server *s)
 {
-    struct cpprof__http_request *r = take_queued(s);
+    struct cpprof__http_request *r = take_now(s);
     const struct timespec until = cpprof__timespec_of(
         cpprof__now_ns(CLOCK_MONOTONIC) + PATIENCE_SECONDS * CPPROF__NS_PER_S);
     int failed = 0;
@@ -239,7 +246,7 @@ wait_for_work(struct cpprof__http_server *s)
     s->n_idle_workers++;
     while (!r && !s->stops && failed != ETIMEDOUT && !s->host->pauses()) {
         failed = pthread_cond_timedwait(&s->work, &s->lock, &until);
-        r = take_queued(s);
+        r = take_now(s);
     }
     s->n_idle_workers--;
     return r;
@@ -253,11 +260,14 @@ work(void *arg)
 
     pthread_mutex_lock(&s->lock);
     while ((r = wait_for_work(s))) {
+        s->n_answers++;
         pthread_mutex_unlock(&s->lock);
         answer(r);
         pthread_mutex_lock(&s->lock);
+        s->n_answers--;
     }
     if (!s->stops && s->host->pauses()) {
+        cpprof__http_wake(s); /* its thread leaves after the last answer */
         pthread_mutex_unlock(&s->lock);
         return true;
     }
@@ -276,7 +286,9 @@ cpprof__http_queue(struct cpprof__http_request *r)
     struct cpprof__http_server *s = r->server;
     int failed = 0;
 
-    if (s->n_queued >= s->n_idle_workers && s->n_workers < s->max_workers) {
+    /* One that answers takes it after the pause. */
+    if (!(s->n_answers && s->host->pauses()) &&
+        s->n_queued >= s->n_idle_workers && s->n_workers < s->max_workers) {
         failed = s->host->start_thread(work, s);
         s->n_workers += !failed;
         s->n_threads += !failed;

@@ -416,7 +416,7 @@ cpprof__http_serve(void *server)
     while (!s->stops) {
         is_intact = round_(s);
         s->stops |= !is_intact || s->host->is_alone();
-        if (!s->stops && s->host->pauses()) {
+        if (!s->stops && !s->n_answers && s->host->pauses()) {
             is_serving = false;
             pthread_mutex_unlock(&s->lock);
             return true;

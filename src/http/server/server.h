@@ -144,6 +144,7 @@ struct cpprof__http_server {
     struct cpprof__http_request *first, *last; /* wait for a worker */
     size_t n_queued, n_bodies;
     uint32_t n_workers, n_idle_workers, n_threads;
+    uint32_t n_answers; /* that workers are making */
     int listen_fd, wake_fd, waker_fd, epoll_fd, itc_fd;
     ino_t listen_inode, wake_inode;
     uint64_t accept_ns; /* not before: out of descriptors */
