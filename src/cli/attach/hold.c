@@ -452,8 +452,10 @@ fill_frame(struct frame *frame, const struct cpprof__held *held,
  * (struct pthread of glibc). */
 #define OWN_WORDS 256u
 
-/* Where struct pthread of musl has the number of the thread. */
-#define MUSL_TID 48
+/* Where struct pthread of musl has the number of the thread, and what was
+ * mapped for it. */
+#define MUSL_TID    48
+#define MUSL_MAPPED 72
 
 /* The number of a thread in its own namespace. */
 static int32_t
@@ -530,6 +532,26 @@ room_of_glibc(const struct cpprof__held *held, const struct cpprof_map *map,
     return (struct room){0, 0};
 }
 
+/* A thread of musl knows what was mapped for it, how much, and how much of that
+ * is the guard at its begin; of a stack of the program's own nothing was. */
+static struct room
+room_of_musl(const struct cpprof__held *held, const struct cpprof_map *map,
+             bool is_guarded)
+{
+    uint64_t own = held->regs.fs_base;
+    struct {
+        uint64_t base, size, stack, stack_size, guard;
+    } mapped;
+
+    if (!is_guarded ||
+        !cpprof__target_read(held->pid, own + MUSL_MAPPED, &mapped,
+                             sizeof mapped) ||
+        own - mapped.base >= mapped.size ||
+        mapped.base + mapped.guard != map->start)
+        return (struct room){0, 0};
+    return (struct room){map->start, own};
+}
+
 /* libc names stacks so where glibc.mem.decorate_maps is set. */
 static bool
 has_no_file(const struct cpprof_map *map)
@@ -555,7 +577,7 @@ room_in(const struct cpprof__held *held, const struct cpprof__target *target,
     if (!has_no_file(map) || own < map->start || own >= map->limit)
         return (struct room){0, 0};
     if (target->images.is_musl)
-        return (struct room){is_guarded ? map->start : own, own};
+        return room_of_musl(held, map, is_guarded);
     return room_of_glibc(held, map, is_guarded);
 }
 
