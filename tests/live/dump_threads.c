@@ -16,13 +16,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <regex.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -778,41 +775,6 @@ exec_during_dumps(void)
     check_equal(failed, 0, "an_exec_during_dumps_succeeds");
 }
 
-/* Docker's filter did so for long. It stays: this comes last. */
-static void
-stacks_are_read_where_the_kernel_does_not_copy(void)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const struct sock_fprog filter = {4, code};
-    struct crowd crowd;
-    struct profile *p;
-    int lowest[2];
-
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) {
-        check_skip("stacks_where_the_kernel_does_not_copy", "no seccomp");
-        return;
-    }
-    crowd = crowd_make(5, stayer);
-    let_others_sleep();
-    lowest[0] = dup(0);
-    close(lowest[0]);
-    p = dump_take("goroutine");
-    lowest[1] = dup(0);
-    close(lowest[1]);
-    check_equal(dump_count(p, "stayer"), 5,
-                "stacks_are_read_where_the_kernel_does_not_copy");
-    check_equal(dump_count(p, "main"), 1, "and_the_caller_s");
-    check_equal(lowest[1], lowest[0], "and_no_descriptor_is_left");
-    profile_free(p);
-    crowd_end(&crowd);
-}
-
 int
 main(void)
 {
@@ -834,6 +796,5 @@ main(void)
     the_dump_has_the_shape_of_go();
     a_child_has_one_thread();
     exec_during_dumps();
-    stacks_are_read_where_the_kernel_does_not_copy();
     return check_done();
 }

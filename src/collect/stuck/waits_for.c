@@ -185,12 +185,14 @@ find_words(void *arg)
 static struct cpprof__waits_for
 see_join(uintptr_t at)
 {
-    static struct words words; /* set once, to what they always are */
+    static struct words words; /* asked for once: what they always are */
+    static bool is_asked;
     struct cpprof__waits_for wait = {.kind = CPPROF__FOR_NOTHING};
     int32_t tid;
 
-    if (!words.tid)
+    if (!is_asked)
         cpprof__own_thread_run(find_words, &words);
+    is_asked = true;
     if (!words.tid ||
         !fetch(at - (uintptr_t)words.cleared + (uintptr_t)words.tid, &tid,
                sizeof tid) ||
