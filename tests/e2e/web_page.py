@@ -290,7 +290,8 @@ def test_touch(b, s):
     b.ask("Emulation.setDeviceMetricsOverride", width=360, height=640,
           deviceScaleFactor=2, mobile=True)
     ready(b)
-    b.wait("cpprof.shown().length === 11", 5)
+    b.wait("cpprof.shown().length === 11 && innerWidth === 360 && "
+           "cpprof.shown()[0].width === 360", 20)
     box = boxes(b)["eval"]
     x, y = box["x"] + box["width"] / 2, box["y"] + 8
     b.touch("touchStart", (x, y))
