@@ -443,7 +443,7 @@ def wrong_words():
                               text=True, check=False, timeout=60)
         t.same("record %s: status 2" % " ".join(words), done.returncode, 2)
         t.matches("record %s: one line" % " ".join(words),
-                  r"\Acpprof: record: [^\n]*" + pattern + r"[^\n]*\n\Z",
+                  r"\Acpprof: (record: )?[^\n]*" + pattern + r"[^\n]*\n\Z",
                   done.stderr)
 
 
@@ -452,6 +452,12 @@ def wrong_words():
     t.same("top -p without a number: a line says so",
            (done.returncode, done.stderr),
            (2, "cpprof: -p takes the number of a process\n"))
+    done = subprocess.run([cpprof, "threads", "-p", "1x"], capture_output=True,
+                          text=True, check=False, timeout=60)
+    t.same("threads -p with a word: the line names no other command",
+           (done.returncode, done.stderr),
+           (2, "cpprof: -p takes numbers of processes, with commas between "
+            "them, not \"1x\"\n"))
 
 
 def records():

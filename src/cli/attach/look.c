@@ -275,7 +275,8 @@ look_at_walls(struct look *look)
     if (number(look, "Seccomp") && !look->force &&
         cpprof__attach_filter_may_kill(look->target->pid, &look->status))
         return no(look, "has a seccomp filter, which may kill it for what "
-                        "profiling calls; -force tries all the same");
+                        "profiling calls; record -force tries all "
+                        "the same");
     /* There is no process 0. */
     if (ptrace(PTRACE_DETACH, 0, 0, 0) && errno != ESRCH)
         return no(look, "cannot be attached to: a seccomp filter refuses "

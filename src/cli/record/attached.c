@@ -97,7 +97,7 @@ add_listed(struct attached *a, const char *text)
         pid = strtol(at, &end, 10);
         if (!isdigit((unsigned char)*at) || errno || pid < 1 ||
             pid > INT32_MAX || (*end && *end != ',') || a->n == PROCESSES_MAX) {
-            cpprof__cli_fail("record: -p takes numbers of processes, with "
+            cpprof__cli_fail("-p takes numbers of processes, with "
                              "commas between them, not \"%s\"",
                              text);
             return false;
