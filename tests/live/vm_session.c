@@ -439,8 +439,8 @@ slow_writer(void)
     ready = ready_ns() - ready;
     atomic_store(&slow.is_stuck, false);
     p = toy_stop();
-    check_near((double)(last - begin - ready) / 1e9, 3, 1.5,
-               "writer_that_is_stuck_holds_up_nobody");
+    check_at_most((double)(last - begin - ready) / 1e9, 4.5,
+                  "writer_that_is_stuck_holds_up_nobody");
     check_at_least((double)profile_cpu_leaf(p, "[lost samples]"), 1e7,
                    "time_without_room_is_a_frame");
     check_near((double)profile_cpu_ns(p) / (double)(last - begin), 1, 0.01,
