@@ -25,6 +25,7 @@
 #include "collect/runtime/keeper.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
+#include "interpose/heap.h"
 #include "interpose/parts.h"
 #include "interpose/take_over.h"
 
@@ -116,16 +117,26 @@ load_on_thread(void *arg)
     return false;
 }
 
-/* The caller may have interrupted malloc, and libc bears what another thread
- * allocates: with one thread it has no lock. */
+/* The caller may have interrupted malloc. What another thread allocates libc
+ * bears: with one thread it has no lock, and others have another arena. */
+static bool
+starts_thread(bool (*f)(void *))
+{
+    int failed;
+
+    cpprof__lend_at_end(true);
+    failed = cpprof__own_thread_detached(f, NULL, 0);
+    cpprof__lend_at_end(false);
+    return !failed;
+}
+
 static bool
 load_apart(void)
 {
     if (cpprof__own_thread_is_this())
         return false;
     keeper_loads = cpprof__keeper_run(load_and_tell);
-    return keeper_loads ||
-           !cpprof__own_thread_detached(load_on_thread, NULL, 0);
+    return keeper_loads || starts_thread(load_on_thread);
 }
 
 static void
@@ -168,8 +179,7 @@ starts_to_write(bool with_timeout)
 {
     return (with_timeout && cpprof__session_end_by(write_all)) ||
            (!keeper_loads && cpprof__keeper_run(write_all)) ||
-           cpprof__session_end_by(write_all) ||
-           !cpprof__own_thread_detached(write_on_thread, NULL, 0);
+           cpprof__session_end_by(write_all) || starts_thread(write_on_thread);
 }
 
 static void

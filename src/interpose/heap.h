@@ -50,6 +50,12 @@ cpprof__maps_start(void);
 void
 cpprof__find_allocator(void);
 
+/* While it is on, what libc allocates in this thread to make another is lent,
+ * and not asked of an allocator that may be half-done. Only as the process
+ * ends: what is lent does not come back. Safety: AS. */
+void
+cpprof__lend_at_end(bool on);
+
 /* Where our malloc begins. */
 uintptr_t
 cpprof__our_malloc(void);

@@ -17,6 +17,7 @@
 #include <gnu/libc-version.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #if CPPROF__HAS_ALLOCATOR
@@ -198,6 +199,75 @@ reallocarray_on(void *old, size_t n, size_t each)
     return realloc(old, bytes);
 }
 
+/* ---- a thread of ours at the end -------------------------------------- */
+
+/*
+ * libc takes a table of the new thread by calloc(), in the thread that makes
+ * it. At exit() that one may be a handler that interrupted the allocator, which
+ * is half-done then: so such a table is lent. Its thread may make it larger,
+ * and libc may free it.
+ */
+static char lent[4096] CPPROF__LARGE __attribute__((aligned(16)));
+static size_t n_lent;
+static __thread bool borrows;
+static __typeof__(calloc) *calloc_else;
+static __typeof__(realloc) *realloc_else;
+static __typeof__(free) *free_else;
+
+static bool
+is_lent(const void *address)
+{
+    return (uintptr_t)address - (uintptr_t)lent < sizeof lent;
+}
+
+static void *
+calloc_or_lend(size_t n, size_t each)
+{
+    size_t bytes = (product(n, each) + 15) & ~(size_t)15, at;
+
+    if (!borrows || !bytes || bytes > sizeof lent)
+        return calloc_else(n, each);
+    at = add_relaxed(&n_lent, bytes);
+    return at <= sizeof lent - bytes ? lent + at : calloc_else(n, each);
+}
+
+static void *
+realloc_lent(void *old, size_t n)
+{
+    size_t left = (size_t)(lent + sizeof lent - (char *)old);
+    void *address;
+
+    if (!is_lent(old))
+        return realloc_else(old, n);
+    address = malloc(n);
+    return address ? memcpy(address, old, n < left ? n : left) : NULL;
+}
+
+static void
+free_lent(void *address)
+{
+    if (!is_lent(address))
+        free_else(address);
+}
+
+void
+cpprof__lend_at_end(bool on)
+{
+    static bool is_done;
+
+    if (!swap_acq_rel(&is_done, true)) {
+        calloc_else = cpprof__real(calloc);
+        realloc_else = cpprof__real(realloc);
+        free_else = cpprof__real(free);
+        cpprof__put_under(CPPROF__NAME_free, free_lent);
+        cpprof__put_under(CPPROF__NAME_realloc, realloc_lent);
+        cpprof__put_under(CPPROF__NAME_calloc, calloc_or_lend);
+    }
+    borrows = on;
+}
+
+/* ---- found ------------------------------------------------------------ */
+
 /* By a name that the linker cannot bind to another's malloc. */
 extern __typeof__(malloc) our_malloc
     __attribute__((alias("malloc"), visibility("hidden"), nothrow, leaf, malloc,
@@ -221,6 +291,14 @@ cpprof__find_allocator(void)
     cpprof__allocator_at = (uintptr_t)malloc_at.dlfo_map_start;
     cpprof__allocator_bytes =
         (uintptr_t)malloc_at.dlfo_map_end - (uintptr_t)malloc_at.dlfo_map_start;
+}
+
+#else
+
+void
+cpprof__lend_at_end(bool on)
+{
+    (void)on;
 }
 
 #endif

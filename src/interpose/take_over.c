@@ -107,6 +107,13 @@ cpprof__switch_group(enum cpprof__group group, bool on)
             set_entry(i);
 }
 
+void
+cpprof__put_under(enum cpprof__name name, void *function)
+{
+    store_release(&cpprof__next[name], function);
+    set_entry(name);
+}
+
 /* The library is first entered here: by the loader, or by a constructor. */
 CPPROF__FIRST_STEP void *
 cpprof__first_call(enum cpprof__name name)

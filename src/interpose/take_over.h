@@ -54,6 +54,11 @@ cpprof__take_over(void);
 void
 cpprof__switch_group(enum cpprof__group group, bool on);
 
+/* From now on this is the next definition of the name. It may be called before
+ * this returns. */
+void
+cpprof__put_under(enum cpprof__name name, void *function);
+
 /* Where the pointer of that name leads, now that it is to lead somewhere. */
 __attribute__((cold)) void *
 cpprof__first_call(enum cpprof__name name);
