@@ -21,6 +21,7 @@
 #include "http/listen.h"
 #include "interpose/parts.h"
 #include "interpose/take_over.h"
+#include "own/memory.h"
 #include "push/process.h"
 
 #include <errno.h>
@@ -49,9 +50,17 @@ cannot_wait(void)
 {
     uint32_t word = 0;
 
-    return !cpprof__own_list_is_empty() &&
-           cpprof__syscall(SYS_futex, (long)&word, FUTEX_WAKE_PRIVATE, 1, 0, 0,
+    return cpprof__syscall(SYS_futex, (long)&word, FUTEX_WAKE_PRIVATE, 1, 0, 0,
                            0) < 0;
+}
+
+/* In a child of the bare clone() libc would wait for ever for a thread that the
+ * parent was just making. */
+static bool
+have_to_be_left(void)
+{
+    return !cpprof__own_list_is_empty() &&
+           (cpprof__own_threads_are_parents() || cannot_wait());
 }
 
 /* Handlers of the program wait: one that left by siglongjmp would leave the
@@ -65,7 +74,7 @@ cpprof__alone_begin(void)
     if (!cpprof__in_fork())
         cpprof__environment_before_credentials();
     cpprof__block_signals(&alone.mask);
-    alone.are_left = cannot_wait();
+    alone.are_left = have_to_be_left();
     alone.are_paused = !alone.are_left && !cpprof__in_fork() &&
                        cpprof__own_threads_pause(wake_up);
     return alone;
@@ -138,6 +147,26 @@ ALONE_OR(setns, (int fd, int kind), (fd, kind), cpprof__real(setns)(fd, kind))
 
 TAKE_OVER(initgroups, int, (const char *user, gid_t gid), (user, gid))
 
+/* As libc's: as many as the kernel takes. */
+static int
+initgroups_by_itself(const char *user, gid_t gid)
+{
+    int n = 0, result = -1;
+    gid_t *gids = NULL, *more;
+
+    while (getgrouplist(user, gid, gids, &n) < 0) {
+        more = cpprof__realloc(gids, (size_t)n * sizeof *gids);
+        if (!more)
+            break;
+        gids = more;
+    }
+    while (gids && n > 0 && (result = (int)syscall(SYS_setgroups, n, gids)) &&
+           errno == EINVAL)
+        n--;
+    cpprof__free(gids);
+    return result;
+}
+
 /* It may wait for a server of names, and signals come meanwhile. */
 static int
 initgroups_on(const char *user, gid_t gid)
@@ -145,7 +174,9 @@ initgroups_on(const char *user, gid_t gid)
     struct cpprof__alone alone = cpprof__alone_begin();
 
     pthread_sigmask(SIG_SETMASK, &alone.mask, NULL);
-    return cpprof__alone_end(&alone, cpprof__real(initgroups)(user, gid));
+    return cpprof__alone_end(&alone, alone.are_left
+                                         ? initgroups_by_itself(user, gid)
+                                         : cpprof__real(initgroups)(user, gid));
 }
 
 /*

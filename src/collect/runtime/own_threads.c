@@ -652,6 +652,15 @@ join_paused(void)
 }
 
 bool
+cpprof__own_threads_are_parents(void)
+{
+    struct stat tasks;
+
+    return load_relaxed(&pid) != (int32_t)getpid() &&
+           stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+
+bool
 cpprof__own_threads_pause(void (*wake)(void))
 {
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PAUSE_NS;

@@ -144,6 +144,11 @@ cpprof__own_threads_are_alone(void);
 bool
 cpprof__own_threads_pause_now(void);
 
+/* The caller is the only thread of a process that libc did not make, by the
+ * bare clone() or by vfork(): what there is of our threads is the parent's. */
+bool
+cpprof__own_threads_are_parents(void);
+
 /*
  * Around a change of the process's credentials. libc makes that change in every
  * thread, and aborts the process where it fails in one and not in another; and
