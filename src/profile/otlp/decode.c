@@ -542,6 +542,7 @@ decoder_free(struct decoder *d)
     CPPROF__ARRAY_FREE(&d->strings);
     CPPROF__ARRAY_FREE(&d->attributes);
     CPPROF__ARRAY_FREE(&d->labels);
+    CPPROF__ARRAY_FREE(&d->known_labels);
     CPPROF__ARRAY_FREE(&d->first_rows);
     pprof_free(d->p);
 }

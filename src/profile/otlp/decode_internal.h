@@ -16,6 +16,9 @@ typedef CPPROF__ARRAY(struct bytes) bytes_table;
 struct attribute {
     uint32_t key, unit; /* strings of the model */
     struct bytes value;
+    /* In known_labels, what it is as labels of a sample. */
+    bool is_known;
+    size_t first_label, n_labels;
 };
 
 /* What a sample says, as numbers of the file. */
@@ -35,6 +38,7 @@ struct decoder {
         functions_at, links_at, stacks_at, resources;
     CPPROF__ARRAY(uint32_t) strings; /* of the file: the model's */
     CPPROF__ARRAY(struct attribute) attributes;
+    CPPROF__ARRAY(struct pprof_label) known_labels;
     bool many_resources;
 
     /* One sample, and the rows that its scope has begun with. */

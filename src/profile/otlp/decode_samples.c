@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A label costs time rather than memory: a set is kept once. */
-#define LABEL_COST 8
+/* A label costs time rather than memory: a set is kept once. More of them than
+ * is usual have to be sorted. */
+#define LABEL_COST   8
+#define USUAL_LABELS 64
+#define SORT_COST    128
 
 /* Maps in maps are followed so far. */
 #define MOST_MAPS 8
@@ -27,7 +30,9 @@ add_label(struct decoder *d, struct pprof_label label)
 {
     struct pprof_label *to;
 
-    if (cpprof__otlp_spend(d, LABEL_COST) != CPPROF_OK)
+    if (cpprof__otlp_spend(d, d->labels.n < USUAL_LABELS
+                                  ? LABEL_COST
+                                  : SORT_COST) != CPPROF_OK)
         return CPPROF_LIMIT;
     to = CPPROF__ARRAY_ADD(&d->labels);
     if (!to)
@@ -203,15 +208,48 @@ add_map(struct decoder *d, const struct attribute *a, struct bytes map,
     return error ? cpprof__otlp_bad(d, map.data, error) : status;
 }
 
+/* Labels of the first sample that has this attribute, which others have, too:
+ * its value is walked over once. */
+static enum cpprof_status
+keep_labels(struct decoder *d, struct attribute *a, size_t from)
+{
+    size_t n = d->labels.n - from;
+
+    if (!CPPROF__ARRAY_ROOM(&d->known_labels, n))
+        return cpprof__otlp_no_memory(d);
+    if (n)
+        memcpy(d->known_labels.at + d->known_labels.n, d->labels.at + from,
+               n * sizeof *d->labels.at);
+    a->first_label = d->known_labels.n;
+    a->n_labels = n;
+    a->is_known = true;
+    d->known_labels.n += n;
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+add_known(struct decoder *d, const struct attribute *a)
+{
+    enum cpprof_status status = CPPROF_OK;
+    size_t i;
+
+    for (i = 0; i < a->n_labels && status == CPPROF_OK; i++)
+        status = add_label(d, d->known_labels.at[a->first_label + i]);
+    return status;
+}
+
 static enum cpprof_status
 sample_attribute(struct decoder *d, uint64_t number, void *ctx)
 {
     const struct attribute *found;
-    enum cpprof_status status =
-        cpprof__otlp_attribute_at(d, number, "sample", &found);
+    size_t from = d->labels.n;
+    enum cpprof_status status;
     struct attribute a;
 
     (void)ctx;
+    if (number < d->attributes.n && d->attributes.at[number].is_known)
+        return add_known(d, &d->attributes.at[number]);
+    status = cpprof__otlp_attribute_at(d, number, "sample", &found);
     if (status != CPPROF_OK)
         return status;
     a = *found;
@@ -219,8 +257,10 @@ sample_attribute(struct decoder *d, uint64_t number, void *ctx)
         a.key = cpprof__strings_add_text(&d->p->strings, "thread");
     else if (cpprof__otlp_has_key(d, &a, CPPROF__OTLP_THREAD_ID))
         a.key = cpprof__strings_add_text(&d->p->strings, "tid");
-    return a.key == CPPROF__NO_STRING ? cpprof__otlp_no_memory(d)
-                                      : add_values(d, &a, 0);
+    status = a.key == CPPROF__NO_STRING ? cpprof__otlp_no_memory(d)
+                                        : add_values(d, &a, 0);
+    return status == CPPROF_OK ? keep_labels(d, &d->attributes.at[number], from)
+                               : status;
 }
 
 static enum cpprof_status
