@@ -22,6 +22,7 @@
 #include "arch/place.h"
 #include "arch/regs.h"
 #include "collect/signal/heap/exempt.h"
+#include "collect/signal/sample/alternate.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/action.h"
 #include "collect/threads/threads.h"
@@ -115,8 +116,10 @@ sigaltstack_on(const stack_t *stack, stack_t *old)
 
     NEEDS_STORAGE(sigaltstack, (stack, old));
     saved_errno = errno;
-    if (stack && !(stack->ss_flags & SS_DISABLE))
-        cpprof__action_before_alternate_stack();
+    if (stack)
+        cpprof__alternate_before(stack->ss_flags & SS_DISABLE ? NULL
+                                                              : stack->ss_sp,
+                                 alternate_stack);
     errno = saved_errno;
     result = cpprof__real(sigaltstack)(stack, old);
     if (stack && !result)

@@ -8,7 +8,7 @@
  *
  * Invariants: once installed ours stays, so a late signal is recognised and
  * ignored, unless it is removed, and then libc's ignores it; it has libc's
- * restorer and flags, but for SA_ONSTACK once `makes_coroutines` is set,
+ * restorer and flags, but for SA_ONSTACK once cpprof__alternate_is_left(),
  * whichever comes first.
  */
 #include "collect/threads/action.h"
@@ -16,6 +16,7 @@
 #include "arch/atomic.h"
 #include "arch/libc.h"
 #include "collect/runtime/own_threads.h"
+#include "collect/signal/sample/alternate.h"
 #include "collect/signal/sample/handler.h"
 #include "collect/signal/sample/sampler.h"
 
@@ -53,14 +54,8 @@ void
 cpprof__action_remove(void)
 {
 }
-
-void
-cpprof__action_before_alternate_stack(void)
-{
-}
 #else
 static struct kernel_action libcs;
-static bool makes_coroutines; /* on alternate stacks; for good */
 
 static int
 swap_action(int signo, const struct kernel_action *action,
@@ -91,19 +86,6 @@ is_in_front(const struct kernel_action *action)
     return behind && action->handler != behind;
 }
 
-/* Ours, without the alternate stack. */
-static void
-leave_alternate_stacks(void)
-{
-    struct kernel_action now;
-
-    if (swap_action(CPPROF__SIGNAL, NULL, &now) ||
-        now.handler != cpprof__on_signal)
-        return;
-    now.flags &= ~(unsigned long)SA_ONSTACK;
-    swap_action(CPPROF__SIGNAL, &now, NULL);
-}
-
 static int
 find_libcs(struct kernel_action *now)
 {
@@ -132,8 +114,8 @@ cpprof__action_install(void)
      * handler; but not SIGSYS (runtime/own_lock.h). */
     ours.mask = ~BIT(SIGSYS);
     failed = swap_action(CPPROF__SIGNAL, &ours, NULL);
-    if (!failed && load_acquire(&makes_coroutines))
-        leave_alternate_stacks();
+    if (!failed && cpprof__alternate_is_left())
+        cpprof__alternate_leave();
     if (!failed)
         store_release(&is_installed, true);
     return failed;
@@ -151,37 +133,6 @@ cpprof__action_remove(void)
     store_release(&is_installed, false);
 }
 
-/* ---- alternate stacks -------------------------------------------------- */
-
-/* Signals that come of what a thread does, for which alternate stacks are
- * usually there. Who blocks one of them blocks all. */
-#define OF_FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE))
-
-void
-cpprof__action_before_alternate_stack(void)
-{
-    uint64_t blocked = 0;
-    int signo;
-
-    if (load_acquire(&makes_coroutines) ||
-        syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked,
-                sizeof blocked) ||
-        blocked & OF_FAULTS)
-        return;
-    for (; blocked; blocked &= blocked - 1) {
-        struct kernel_action action;
-
-        signo = __builtin_ctzll(blocked) + 1;
-        if (signo != CPPROF__SIGNAL && !swap_action(signo, NULL, &action) &&
-            action.handler != (void *)SIG_DFL &&
-            action.handler != (void *)SIG_IGN && action.flags & SA_ONSTACK)
-            break;
-    }
-    if (!blocked)
-        return;
-    store_release(&makes_coroutines, true);
-    leave_alternate_stacks();
-}
 #endif
 
 bool

@@ -9,16 +9,8 @@
  * thread that blocks all signals, as workers of servers do, is sampled as any
  * other. What is not ours is handed on to libc's handler.
  *
- * It uses the alternate stack of a thread that has one (SA_ONSTACK), as libc's
- * own does: Go, OCaml and code with split stacks run on stacks that are too
- * small for any handler. But a program may have made a coroutine there: a
- * handler of its own that ran on it has returned and is to be jumped to, and
- * until the program takes the alternate stack away a tick would be written over
- * what it left. Such a program is known when it gives the thread that stack:
- * the thread blocks a signal whose handler uses it, and will have it delivered
- * there when it is ready (GNU Pth, libcoro, QEMU). From then on our signal uses
- * no alternate stack in that process. Who blocks all signals is not meant, that
- * is how runtimes start threads.
+ * It uses the alternate stack of a thread that has one, but in programs that do
+ * not bear that (signal/sample/alternate.h).
  */
 #ifndef COLLECT_ACTION_H
 #define COLLECT_ACTION_H
@@ -36,10 +28,6 @@ cpprof__action_remove(void);
 
 bool
 cpprof__action_is_installed(void);
-
-/* The calling thread is about to have an alternate stack. Safety: AS. */
-void
-cpprof__action_before_alternate_stack(void);
 
 /* A program can change it by a bare system call: take the signal back, unless
  * a handler of another stands in front. */

@@ -26,6 +26,7 @@
 #include "arch/atomic.h"
 #include "arch/regs.h"
 #include "collect/signal/heap/hook_stack.h"
+#include "collect/signal/sample/alternate.h"
 #include "collect/signal/sample/dump.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/sample/thread_pointer.h"
@@ -278,6 +279,8 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
 
     if (!ring)
         return;
+    if (!why_not)
+        cpprof__alternate_note(&((const ucontext_t *)context)->uc_stack);
     t = sampled_thread(source, info, context,
                        load_relaxed(&cpprof__sampler.generation));
     if (!t)
