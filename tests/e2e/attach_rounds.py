@@ -511,6 +511,146 @@ def threads_that_are_left_alone():
         t.same("%s: nothing of it is changed" % name, p.wait(), 0)
 
 
+# A child sends signals at the program's only thread. "stack": its handler looks
+# where it is, and needs more than a seat has. "calls": each ends a call, which
+# no other would; the child sends it when the thread is in that.
+UNDER_SIGNALS = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static char *top, mode;
+static volatile long n, wrong;
+static void handler(int number)
+{
+    char room[150000], *here = room + sizeof room;
+    memset(room, number, sizeof room);
+    __asm__ volatile("" : : "r"(room) : "memory");
+    wrong += here > top || here < top - 1000000;
+    n++;
+}
+static void small_handler(int number)
+{
+    n++;
+}
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+static int waits(pid_t pid, int calls[6])
+{
+    char path[64], text[16] = "";
+    int i, number;
+    FILE *f;
+    snprintf(path, sizeof path, "/proc/%d/syscall", (int)pid);
+    f = fopen(path, "r");
+    if (f && !fgets(text, sizeof text, f))
+        text[0] = 0;
+    if (f)
+        fclose(f);
+    number = text[0] >= '0' && text[0] <= '9' ? atoi(text) : -1;
+    for (i = 0; i < 6; i++)
+        if (calls[i] == number)
+            return 1;
+    return 0;
+}
+static void send(pid_t pid, int answers, double until)
+{
+    int calls[6] = {SYS_pause, SYS_read, SYS_epoll_wait, SYS_poll, SYS_futex,
+                    SYS_clock_nanosleep};
+    struct pollfd answer = {answers, POLLIN};
+    char c;
+    while (now() < until) {
+        if (mode == 's')
+            usleep(50);
+        else
+            while (!waits(pid, calls) && now() < until)
+                ;
+        if (syscall(SYS_tgkill, pid, pid, SIGUSR1))
+            _exit(0);
+        if (mode == 'c' && poll(&answer, 1, 8000) != 1) {
+            kill(pid, SIGUSR2); /* nothing ends that call */
+            _exit(0);
+        }
+        if (mode == 'c')
+            read(answers, &c, 1);
+    }
+    kill(pid, SIGTERM);
+    _exit(0);
+}
+static void end(int number)
+{
+    _exit(number == SIGUSR2 ? 3 : wrong ? 2 : n < 100);
+}
+int main(int argc, char **argv)
+{
+    struct sigaction action = {.sa_handler = handler};
+    struct sigaction last = {.sa_handler = end};
+    struct timespec day = {86400, 0}, ms = {0, 1000000};
+    struct epoll_event event;
+    int pipes[2], nothing[2], events = epoll_create1(0);
+    pid_t pid = getpid();
+    long round;
+    char c;
+    top = (char *)__builtin_frame_address(0) + 65536;
+    mode = argv[1][0];
+    if (mode == 'c')
+        action.sa_handler = small_handler;
+    pipe(pipes);
+    pipe(nothing);
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGUSR2, &last, NULL);
+    sigaction(SIGTERM, &last, NULL);
+    if (fork() == 0)
+        send(pid, pipes[0], now() + atof(argv[2]));
+    for (round = 0;; round++) {
+        if (mode == 's') {
+            nanosleep(&ms, NULL);
+            continue;
+        }
+        if (round % 5 == 0)
+            pause();
+        else if (round % 5 == 1)
+            read(nothing[0], &c, 1);
+        else if (round % 5 == 2)
+            epoll_wait(events, &event, 1, -1);
+        else if (round % 5 == 3)
+            poll(NULL, 0, 86400000);
+        else
+            nanosleep(&day, NULL);
+        write(pipes[1], "", 1);
+    }
+}
+"""
+
+
+def signals_come_meanwhile():
+    for mode, rounds in (("stack", 60), ("calls", 60)):
+        p = program(UNDER_SIGNALS, ["-O1", "-pthread", "-w"], mode, "6")
+        if not p:
+            t.skip("under signals", "cannot be compiled here")
+            continue
+        done = subprocess.run([calls, str(p.pid), library, str(rounds)],
+                              capture_output=True, text=True, check=False,
+                              timeout=200)
+        t.same("under signals, %s: the calls are made" % mode,
+               done.returncode, 0)
+        t.same({"stack": "under signals: handlers are on the thread's stack",
+                "calls": "under signals: a call ends by EINTR as alone"}[mode],
+               p.wait(), 0)
+
+
 IN_VFORK = """
 #include <unistd.h>
 int main(void)
@@ -578,6 +718,7 @@ def calls_are_made():
     stack_of_the_programs_own()
     stack_of_a_pool()
     threads_that_are_left_alone()
+    signals_come_meanwhile()
     guard_without_mapping()
     killed_at_each_call("malloc", 5)
 

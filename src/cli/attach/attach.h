@@ -276,6 +276,8 @@ struct cpprof__held {
     bool is_running;              /* it was not in a system call */
     struct user_regs_struct regs; /* as it will go on: a system call that was
                                    * interrupted begins again */
+    enum cpprof__guest_call call; /* is it one that a handler would end? */
+    bool kernel_restarts;         /* it, if the thread is left as it was */
     uint64_t anew; /* rax to begin the call from its start; else that of regs */
     uint64_t mask; /* signals that it blocks */
     uint64_t since_ns; /* CLOCK_MONOTONIC */

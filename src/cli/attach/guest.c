@@ -4,12 +4,19 @@
  * nothing outside it but what the seat names, and has no data: so it runs where
  * it is put.
  *
- * The entry takes nothing of the thread's stack, as what lies below its stack
- * pointer may be in use (the red zone). It keeps all registers on a stack of
- * its own, with those of vectors by XSAVE, and ends in a jump through memory,
- * which needs no register. The kernel has no part in this: a system call that
- * was interrupted with a time left is restarted afterwards as if nothing had
- * been, which sigreturn(2) would make impossible.
+ * The entry runs on a stack of the seat, with all signals blocked, and keeps
+ * all registers there, with those of vectors by XSAVE. It blocks them, and
+ * opens them again, on the thread's own stack, where a handler of the program
+ * that is due finds itself as if it had interrupted the program: all registers
+ * are in its frame or on the stack that it interrupted, as a collector of
+ * garbage has it, and there is as much room as the program made. It stays clear
+ * of what lies next below the stack pointer and may be in use (the red zone);
+ * that there is room below is known, since the thread got a frame of a signal
+ * there when it was taken (hold.c). From the moment that signals are open
+ * nothing of the seat is needed: a handler may leave by siglongjmp(). The
+ * kernel has no part in the return: a system call that was interrupted with a
+ * time left is restarted afterwards as if nothing had been, which sigreturn(2)
+ * would make impossible.
  */
 #include "cli/attach/guest.h"
 
@@ -30,9 +37,28 @@
 #define FIELD(seat, of)                                                        \
     "__start_cpprof_guest + " TEXT(GUEST_CODE_BYTES) " + " #seat " * "         \
     TEXT(GUEST_SEAT_BYTES) " + " of "(%rip)"
+/* Below the red zone of the thread's own stack. */
+#define PUSH                                                                   \
+    "pushfq; pushq %rax; pushq %rcx; pushq %rdx; pushq %rsi; pushq %rdi\n"     \
+    "pushq %r10; pushq %r11\n"
+#define POP                                                                    \
+    "popq %r11; popq %r10; popq %rdi; popq %rsi; popq %rdx; popq %rcx\n"       \
+    "popq %rax; popfq\n"
+/* rt_sigprocmask(2), SIG_SETMASK */
+#define SET_MASK                                                               \
+    "movl $2, %edi\n"                                                          \
+    "movl $8, %r10d\n"                                                         \
+    "movl $14, %eax\n"                                                         \
+    "syscall\n"
 #define ENTRY(seat)                                                            \
     "cpprof__guest_entry_" #seat ":\n"                                         \
     "movq %rsp, " FIELD(seat, TEXT(GUEST_RSP)) "\n"                            \
+    "leaq -128(%rsp), %rsp\n"                                                  \
+    PUSH                                                                       \
+    "leaq " FIELD(seat, TEXT(GUEST_BLOCKED)) ", %rsi\n"                        \
+    "leaq " FIELD(seat, TEXT(GUEST_BEFORE)) ", %rdx\n"                         \
+    SET_MASK                                                                   \
+    POP                                                                        \
     "leaq " FIELD(seat, TEXT(GUEST_SEAT_BYTES)) ", %rsp\n"                     \
     "pushfq\n"                                                                 \
     "cld\n"                                                                    \
@@ -52,14 +78,23 @@
     "popq %r10; popq %r9; popq %r8; popq %rdi; popq %rsi\n"                    \
     "popq %rbp; popq %rbx; popq %rdx; popq %rcx; popq %rax\n"                  \
     "popfq\n"                                                                  \
-    "movl $1, " FIELD(seat, TEXT(GUEST_LEFT)) "\n"                             \
     "movq " FIELD(seat, TEXT(GUEST_RSP)) ", %rsp\n"                            \
-    "jmp *" FIELD(seat, TEXT(GUEST_RIP)) "\n"
+    "leaq -128(%rsp), %rsp\n"                                                  \
+    "pushq " FIELD(seat, TEXT(GUEST_RIP)) "\n"                                 \
+    PUSH                                                                       \
+    "pushq " FIELD(seat, TEXT(GUEST_BEFORE)) "\n"                              \
+    "movl $1, " FIELD(seat, TEXT(GUEST_LEFT)) "\n"                             \
+    "movq %rsp, %rsi\n"                                                        \
+    "xorl %edx, %edx\n"                                                        \
+    SET_MASK                                                                   \
+    "leaq 8(%rsp), %rsp\n"                                                     \
+    POP                                                                        \
+    "ret $128\n"
 
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 5\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 6\\n\\0\"\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */
@@ -70,6 +105,8 @@ extern const char cpprof__guest_entry_0[], cpprof__guest_entry_1[],
 _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
                    offsetof(struct cpprof__guest, rsp) == GUEST_RSP &&
                    offsetof(struct cpprof__guest, left) == GUEST_LEFT &&
+                   offsetof(struct cpprof__guest, blocked) == GUEST_BLOCKED &&
+                   offsetof(struct cpprof__guest, before) == GUEST_BEFORE &&
                    sizeof(struct cpprof__guest) <= GUEST_XSTATE &&
                    GUEST_SEATS == 4,
                "as the assembler has it");
@@ -80,9 +117,6 @@ _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
                    no_stack_protector,                                         \
                    no_sanitize("address", "undefined", "thread"),              \
                    no_instrument_function))
-
-/* musl cancels threads by it. */
-#define OF_CANCELLING (1ull << 32)
 
 /* A filter of the program may have it answer system calls: whoever blocks it is
  * ended by the kernel then (collect/runtime/own_lock.h). */
@@ -104,10 +138,9 @@ kernel(long number, const void *first, const void *second, long third,
 }
 
 GUEST_CODE static void
-set_mask(const uint64_t *mask, uint64_t *before)
+set_mask(const uint64_t *mask)
 {
-    kernel(SYS_rt_sigprocmask, (void *)SIG_SETMASK, mask, (long)before,
-           sizeof *mask);
+    kernel(SYS_rt_sigprocmask, (void *)SIG_SETMASK, mask, 0, sizeof *mask);
 }
 
 /* The area was made so that one system call suffices while the thread is held.
@@ -160,21 +193,37 @@ run(void *arg)
     return NULL;
 }
 
-/*
- * musl's handler has found the thread here, not in its system call: it has
- * blocked its signal and sent it again. So the call would not end, and is made
- * to look as if the signal had ended it: then musl cancels the thread.
- */
-GUEST_CODE static void
-be_cancelled(struct cpprof__guest *g, uint64_t mask)
-{
-    uint64_t now = 0;
+/* As the kernel has it. */
+struct kernel_action {
+    void (*handler)(int signo);
+    unsigned long flags, restorer, mask;
+};
 
-    kernel(SYS_rt_sigprocmask, (void *)SIG_BLOCK, NULL, (long)&now, sizeof now);
-    if (!(now & ~mask & OF_CANCELLING))
-        return;
-    *(volatile int64_t *)((char *)g + GUEST_SEAT_BYTES - GUEST_RAX) = -EINTR;
-    g->rip = g->cancelled_at;
+/* Signals have come meanwhile, and their handlers run before the call begins
+ * again: it ends by EINTR then, as it does alone. Which handlers end it is told
+ * in signal(7); of several the first counts. A signal by which musl cancels a
+ * thread ends it, too: its handler does not find the thread in the call. */
+GUEST_CODE static bool
+ends_call(const struct cpprof__guest *g, uint64_t mask)
+{
+    struct kernel_action action;
+    uint64_t pending = 0;
+
+    if (g->call == CPPROF__GUEST_NO_CALL ||
+        kernel(SYS_rt_sigpending, &pending, (void *)sizeof pending, 0, 0))
+        return false;
+    pending &= ~mask;
+    if (pending & g->cancels)
+        return true;
+    if (g->call == CPPROF__GUEST_CALL_GOES_ON)
+        return false;
+    for (; pending; pending &= pending - 1)
+        if (!kernel(SYS_rt_sigaction, (void *)(__builtin_ctzll(pending) + 1L),
+                    NULL, (long)&action, sizeof mask) &&
+            action.handler != SIG_DFL && action.handler != SIG_IGN)
+            return g->call == CPPROF__GUEST_CALL_ENDS ||
+                   !(action.flags & SA_RESTART);
+    return false;
 }
 
 /* Called by the entries. The made thread has all signals blocked, as they are
@@ -190,10 +239,9 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
     unsigned long thread;
     int *at, kept;
 
-    set_mask(&all, &before);
-    before = g->has_mask ? g->mask : before;
+    before = g->has_mask ? g->mask : g->before;
     all &= before | ~OF_FILTERS;
-    set_mask(&all, &all);
+    set_mask(&all);
     protect();
     at = g->errno_location();
     kept = *at;
@@ -206,9 +254,12 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
         __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_NO_THREAD,
                          __ATOMIC_RELEASE);
     *at = kept;
-    set_mask(&before, &all);
-    if (g->cancelled_at)
-        be_cancelled(g, before);
+    if (ends_call(g, before)) {
+        *(volatile int64_t *)((char *)g + GUEST_SEAT_BYTES - GUEST_RAX) =
+            -EINTR;
+        g->rip += GUEST_CALL_BYTES;
+    }
+    g->before = before;
 }
 
 size_t

@@ -21,7 +21,10 @@
 #define GUEST_RIP        0
 #define GUEST_RSP        8
 #define GUEST_LEFT       16
+#define GUEST_BLOCKED    64
+#define GUEST_BEFORE     72
 #define GUEST_RAX        16    /* below the end of the seat, where it is kept */
+#define GUEST_CALL_BYTES 2     /* of the instruction of a system call */
 #define GUEST_XSTATE     24576 /* in the seat, of at most 16 KiB */
 #define GUEST_BYTES      (GUEST_CODE_BYTES + GUEST_SEATS * (long)GUEST_SEAT_BYTES)
 
@@ -31,7 +34,7 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 5\n"
+#define GUEST_MAGIC       "cpprof guest 6\n"
 #define GUEST_MAGIC_BYTES 16
 
 /* Of the made thread: libc keeps it for the next thread of the program, and all
@@ -44,6 +47,14 @@ enum cpprof__guest_state {
     CPPROF__GUEST_RUNS,     /* the made thread is at work */
     CPPROF__GUEST_DONE,     /* result and message are there */
     CPPROF__GUEST_NO_THREAD /* result is what pthread_create() returned */
+};
+
+/* Is a system call at rip that begins again? */
+enum cpprof__guest_call {
+    CPPROF__GUEST_NO_CALL,
+    CPPROF__GUEST_CALL_ENDS,     /* by any handler of the program */
+    CPPROF__GUEST_CALL_RESTARTS, /* but after handlers with SA_RESTART */
+    CPPROF__GUEST_CALL_GOES_ON   /* by none */
 };
 
 /* The library knows by it that a thread is not one of the program's.
@@ -64,8 +75,9 @@ struct cpprof__guest {
     uint64_t return_at;    /* where the entry was put as an address to return
                             * to; 0: the thread was sent to it */
     uint64_t blocked;      /* signals that the borrowed thread blocks here */
-    uint64_t cancelled_at; /* of a system call by which musl cancels a thread:
-                            * where it goes on after EINTR; or 0 */
+    uint64_t before;       /* signals that it blocks afterwards */
+    uint64_t cancels;      /* signals by which musl cancels it there, or none */
+    uint32_t call;         /* enum cpprof__guest_call */
     int32_t tid;           /* of the borrowed thread */
 
     /* In libc. */

@@ -261,6 +261,10 @@ restart_call(struct cpprof__held *held)
         r->rax = (unsigned long long)number;
     else
         return;
+    held->kernel_restarts = result != -EINTR;
+    held->call = result == -ERESTARTNOINTR ? CPPROF__GUEST_CALL_GOES_ON
+                 : result == -ERESTARTSYS  ? CPPROF__GUEST_CALL_RESTARTS
+                                           : CPPROF__GUEST_CALL_ENDS;
     if (number == SYS_restart_syscall)
         number = number_of_restarted(held);
     held->anew = (uint64_t)number;
@@ -329,11 +333,14 @@ cpprof__hold_take(struct cpprof__held *held, pid_t pid, pid_t tid)
 bool
 cpprof__hold_release(struct cpprof__held *held)
 {
+    /* The kernel knows best whether a signal that has come ends the call. */
+    bool is_as_it_was = !held->frame && held->kernel_restarts;
     /* The signals first: until the registers are back, the frame below the
      * stack, which has both, is still in force. */
-    bool done = (!held->frame || !ptrace(PTRACE_SETSIGMASK, held->tid,
-                                         sizeof held->mask, &held->mask)) &&
-                !ptrace(PTRACE_SETREGS, held->tid, 0, &held->regs);
+    bool done = is_as_it_was ||
+                ((!held->frame || !ptrace(PTRACE_SETSIGMASK, held->tid,
+                                          sizeof held->mask, &held->mask)) &&
+                 !ptrace(PTRACE_SETREGS, held->tid, 0, &held->regs));
 
     return !ptrace(PTRACE_DETACH, held->tid, 0, 0) && done;
 }

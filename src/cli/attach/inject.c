@@ -301,6 +301,8 @@ make_area(struct attempt *a, struct cpprof__held *held,
 
 /* -------------------------------------------------------------- thread ---- */
 
+#define MUSL_CANCELS (1ull << 32) /* a thread, by signal 33 */
+
 /* Leave it to itself, on the way to the entry. */
 static bool
 send_to_entry(struct cpprof__held *held, uint64_t entry, uint64_t blocked)
@@ -336,10 +338,8 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
     g->mask = held->mask;
     g->has_mask = safety->is_safe;
     g->blocked = cpprof__images_blocked(images);
-    g->cancelled_at = safety->is_safe && !held->is_running &&
-                              cpprof__is_cancelled_at(images, g->rip)
-                          ? images->cancelled.hi
-                          : 0;
+    g->call = safety->is_safe ? held->call : CPPROF__GUEST_NO_CALL;
+    g->cancels = cpprof__is_cancelled_at(images, g->rip) ? MUSL_CANCELS : 0;
     if (!cpprof__target_write(held->pid, r->seat, g, sizeof *g)) {
         cpprof__hold_release(held);
         return fail(a, "memory of the process cannot be written");
