@@ -147,6 +147,10 @@ ALONE_OR(setns, (int fd, int kind), (fd, kind), cpprof__real(setns)(fd, kind))
 
 TAKE_OVER(initgroups, int, (const char *user, gid_t gid), (user, gid))
 
+/* Of a static program only if it has the function itself: it needs libraries
+ * there, and the linker warns. */
+extern __typeof__(getgrouplist) getgrouplist __attribute__((weak));
+
 /* As libc's: as many as the kernel takes. */
 static int
 initgroups_by_itself(const char *user, gid_t gid)
@@ -174,7 +178,7 @@ initgroups_on(const char *user, gid_t gid)
     struct cpprof__alone alone = cpprof__alone_begin();
 
     pthread_sigmask(SIG_SETMASK, &alone.mask, NULL);
-    return cpprof__alone_end(&alone, alone.are_left
+    return cpprof__alone_end(&alone, alone.are_left && getgrouplist
                                          ? initgroups_by_itself(user, gid)
                                          : cpprof__real(initgroups)(user, gid));
 }
