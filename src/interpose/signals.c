@@ -24,6 +24,7 @@
 #include "collect/signal/heap/exempt.h"
 #include "collect/signal/sample/alternate.h"
 #include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/threads/action.h"
 #include "collect/threads/threads.h"
 #include "interpose/parts.h"
@@ -68,6 +69,14 @@ about_to_set(__rlimit_resource_t resource, const void *limit)
     errno = saved_errno;
 }
 
+static int
+has_set(__rlimit_resource_t resource, int result)
+{
+    if (resource == RLIMIT_AS || resource == RLIMIT_DATA)
+        cpprof__limits_read();
+    return result;
+}
+
 #define SETS_LIMIT(name, type)                                                 \
     TAKE_OVER(name, int,                                                       \
               (__rlimit_resource_t resource, const struct type *limit),        \
@@ -78,7 +87,7 @@ about_to_set(__rlimit_resource_t resource, const void *limit)
     {                                                                          \
         NEEDS_STORAGE(name, (resource, limit));                                \
         about_to_set(resource, limit);                                         \
-        return cpprof__real(name)(resource, limit);                            \
+        return has_set(resource, cpprof__real(name)(resource, limit));         \
     }
 
 #define SETS_LIMIT_OF(name, type)                                              \
@@ -91,9 +100,11 @@ about_to_set(__rlimit_resource_t resource, const void *limit)
                          const struct type *limit, struct type *old)           \
     {                                                                          \
         NEEDS_STORAGE(name, (pid, resource, limit, old));                      \
-        if (limit && (!pid || pid == getpid()))                                \
-            about_to_set(resource, limit);                                     \
-        return cpprof__real(name)(pid, resource, limit, old);                  \
+        if (!limit || (pid && pid != getpid()))                                \
+            return cpprof__real(name)(pid, resource, limit, old);              \
+        about_to_set(resource, limit);                                         \
+        return has_set(resource,                                               \
+                       cpprof__real(name)(pid, resource, limit, old));         \
     }
 
 SETS_LIMIT(setrlimit, rlimit)

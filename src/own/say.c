@@ -180,14 +180,18 @@ ssize_t
 cpprof__write_quietly(int fd, const void *data, size_t n)
 {
     sigset_t quiet, before, pending;
+    bool is_known;
     ssize_t written;
     int sys, signal;
 
-    sigemptyset(&quiet);
+    sigemptyset(&before);
+    is_known = !pthread_sigmask(SIG_SETMASK, NULL, &before);
+    quiet = before;
     sigaddset(&quiet, SIGPIPE);
     sigaddset(&quiet, SIGXFSZ);
     sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &quiet, &before);
+    if (is_known)
+        pthread_sigmask(SIG_SETMASK, &quiet, NULL);
     written = syscall(SYS_write, fd, data, n);
     sys = errno;
     signal = written >= 0 ? 0 : sys == EPIPE ? SIGPIPE : SIGXFSZ;
@@ -195,7 +199,8 @@ cpprof__write_quietly(int fd, const void *data, size_t n)
     if (signal && (sys == EPIPE || sys == EFBIG) &&
         !sigismember(&pending, signal) && !take_away(signal))
         sigaddset(&before, signal);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (is_known)
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = sys;
     return written;
 }

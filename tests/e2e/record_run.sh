@@ -102,10 +102,10 @@ rm pipe
 run "$cpprof" record -F 77 -e timer -depth 99 -symbolize none -- \
     sh -c 'echo "$CPPROF"'
 check "flags reach the library" grep -qxE \
-    'record=.*,cpu=77,depth=99,engine=timer,symbolize=none' out
+    'record=.*,cpu=77,depth=99,engine=timer,symbolize=none,command=[0-9]+' out
 run "$cpprof" record -F 77 -t cpu,vm -scripts -- sh -c 'echo "$CPPROF"'
 check "scripts are asked for by their words" grep -qxE \
-    'record=.*,cpu=77,scripts,.*,vm=77,out=/.*/vm.pb.gz' out
+    'record=.*,cpu=77,scripts,.*,vm=77,out=/.*/vm.pb.gz,command=[0-9]+' out
 run env LD_PRELOAD=libm.so.6 "$cpprof" record -- sh -c 'echo "$LD_PRELOAD"'
 check "what was preloaded stays, behind us" \
     grep -qxE '/.*libcpprof\.so.*:libm\.so\.6' out
@@ -273,6 +273,12 @@ os.wait()"
     done
     check "a child that becomes another user is in the profile" \
         test "$(samples one.pb.gz)" -ge 20
+    run "$cpprof" record -t cpu,heap -o k.pb.gz -- sh -c '
+        said=$(setpriv --reuid=65534 --regid=65534 --clear-groups \
+            sh -c "true; id -u" 2>&1)
+        echo "[$said]"'
+    check "one that execs as another user writes nothing into a pipe" \
+        same "$(cat out)" "[65534]"
 else
     skip "a child that becomes another user is in the profile" "needs root"
 fi

@@ -121,10 +121,14 @@ static bool
 set_cpprof(const struct cpprof__record_options *options,
            const struct cpprof__record_folder *folder)
 {
-    struct cpprof__buffer text = {0};
-    bool done = cpprof__record_config(options, folder, &text) &&
-                setenv("CPPROF", (char *)text.data, 1) == 0;
+    struct cpprof__buffer text = {0}, words = {0};
+    bool done = cpprof__record_config(options, folder, &words);
 
+    cpprof__buffer_printf(&text, "%s,command=%d", (char *)words.data,
+                          (int)getpid());
+    cpprof__buffer_append(&text, "", 1);
+    done = done && !text.failed && setenv("CPPROF", (char *)text.data, 1) == 0;
+    cpprof__buffer_free(&words);
     cpprof__buffer_free(&text);
     return done;
 }

@@ -72,12 +72,16 @@ complain_of(const char *profile, const struct cpprof_error *error)
     cpprof__environment_complain(&named);
 }
 
-/* A child is not recorded if its recorder is gone or it cannot reach the folder
- * any more. There is nobody to tell. */
+/* What the command has made is not recorded if the recorder is gone or it
+ * cannot reach the folder any more, as after a change of its user. There is
+ * nobody to tell: its descriptor 2 may be a pipe that the program reads. */
 static bool
 is_worth_a_line(const struct cpprof_error *error)
 {
-    return !*environment.directory || !is_child ||
+    bool is_made = is_child || (environment.command &&
+                                environment.command != (uint32_t)getpid());
+
+    return !*environment.directory || !is_made ||
            (error->sys != ENOENT && error->sys != ENOTDIR &&
             error->sys != EACCES);
 }

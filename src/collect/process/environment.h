@@ -123,6 +123,7 @@ struct cpprof__environment {
     bool is_push_named;     /* a word about push was there */
     const char *out;        /* pattern, of less than PATH_MAX bytes */
     const char *directory;  /* "": not recording; the same */
+    uint32_t command;       /* pid of what the recorder runs; 0: it runs none */
     const char *http;       /* address, "": not serving; the same */
     const char *http_token; /* "": none; CPPROF__TOKEN_MAX bytes at most */
     const char *http_token_file;

@@ -502,6 +502,10 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
         return parse_path(key, value, &env->out, error);
     if (!strcmp(key, "record"))
         return parse_path(key, value, &env->directory, error);
+    if (!strcmp(key, "command"))
+        return cpprof__parse_count(value, INT32_MAX, &env->command)
+                   ? CPPROF_OK
+                   : bad_value(error, key, value, "the pid of a command");
     return parse_choice(options, key, value, error);
 }
 

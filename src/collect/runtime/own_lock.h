@@ -38,16 +38,22 @@ struct cpprof__own_lock {
 
 /* Handlers of the program wait until the mask is set back: all but that of
  * SIGSYS. Where a filter has it answer a system call the kernel ends a process
- * that blocks it, and calls of ours may be among those. */
+ * that blocks it, and calls of ours may be among those. A filter may refuse
+ * SIG_BLOCK, as tor's does, and where the mask cannot be read it is not set. */
 static inline void
 cpprof__block_signals(sigset_t *saved)
 {
-    const uint64_t word = ~((uint64_t)1 << (SIGSYS - 1));
+    uint64_t word;
     sigset_t set;
 
-    memset(&set, 0xff, sizeof set); /* libc leaves out its own */
-    memcpy(&set, &word, sizeof word);
-    pthread_sigmask(SIG_BLOCK, &set, saved);
+    sigemptyset(saved);
+    if (pthread_sigmask(SIG_SETMASK, NULL, saved))
+        return;
+    memcpy(&word, saved, sizeof word);
+    word |= ~((uint64_t)1 << (SIGSYS - 1));
+    set = *saved;
+    memcpy(&set, &word, sizeof word); /* libc leaves out its own */
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
 
 /* Tunables. Tries before it sleeps: who holds it was put off its processor. It

@@ -161,7 +161,11 @@ leave_capabilities(void)
 CPPROF__FIRST_STEP static void
 begin(struct cpprof__own_thread *t)
 {
+    sigset_t unused;
+
     begin_clean();
+    /* Where a filter refuses SIG_BLOCK libc gives it a mask of no meaning. */
+    cpprof__block_signals(&unused);
     if (load_relaxed(&cpprof__counter_is_forbidden)) /* also by libraries */
         cpprof__syscall(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0, 0);
     self.is_own = true;
@@ -369,7 +373,7 @@ note_program_mask(void)
 
     if (self.is_own)
         return;
-    pthread_sigmask(SIG_BLOCK, NULL, &program);
+    pthread_sigmask(SIG_SETMASK, NULL, &program);
     memcpy(&mask, &program, sizeof mask);
     store_relaxed(&program_mask, mask);
 }

@@ -40,7 +40,7 @@ struct cpprof__tables cpprof__tables;
  * handler of the program does not wait for its own thread. */
 static pthread_mutex_t lock CPPROF__AT_START = PTHREAD_MUTEX_INITIALIZER;
 
-/* Guarded by lock. */
+/* Guarded by lock; is_made is set last, and read without it. */
 static bool is_made;
 static struct cpprof__mappings mappings CPPROF__LARGE;
 static uint32_t first_unresolved = 1; /* nodes before it have a mapping */
@@ -76,7 +76,7 @@ make(void)
 {
     void *store;
 
-    if (is_made)
+    if (load_relaxed(&is_made))
         return true;
     if (!cpprof__hook_walk_reserve(&cpprof__tables.tree))
         return false;
@@ -87,7 +87,7 @@ make(void)
     cpprof__mappings_init(&mappings, &cpprof__tables.store, false);
     cpprof__tables.scripts = &cpprof__scripts;
     __atomic_store_n(&cpprof__own_memory, own_memory, __ATOMIC_RELAXED);
-    is_made = true;
+    store_release(&is_made, true);
     return true;
 }
 
@@ -105,6 +105,8 @@ cpprof__tables_make(struct cpprof_error *error)
     sigset_t old;
 
     cpprof__use();
+    if (load_acquire(&is_made)) /* each new thread asks */
+        return CPPROF_OK;
     take_lock(&old);
     if (!make())
         status = cpprof__fail_nomem(error);

@@ -534,7 +534,7 @@ charge_rest(struct cpprof__thread *t)
 
     if (due <= had)
         return;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, NULL, &mask, sizeof mask);
     cpprof__sampler_charge(t, (uint32_t)(due - had),
                            cpprof__sampler_is_refused() ||
                                    mask >> (CPPROF__SIGNAL - 1) & 1

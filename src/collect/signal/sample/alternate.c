@@ -72,7 +72,7 @@ makes_coroutine(void)
     uint64_t blocked = 0;
     int signo;
 
-    if (cpprof__syscall(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked,
+    if (cpprof__syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, (long)&blocked,
                         sizeof blocked, 0, 0) ||
         blocked & OF_FAULTS)
         return false;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Address space for tables, and whether limits on memory leave room for it: the
+ * program has the larger part of each. The limits are read when that is first
+ * asked, and when the program sets one (interpose/signals.c).
+ */
 #include "collect/signal/tables/reserve.h"
 
 #include "arch/apart.h"
@@ -14,20 +19,40 @@
 
 uint64_t cpprof__reserved_bytes;
 
-static bool
-fits(int resource, uint64_t share, size_t n)
+/* As they were when they were read; 0: not yet. */
+static uint64_t data_limit CPPROF__AT_START, as_limit CPPROF__AT_START;
+
+static uint64_t
+limit_of(int resource)
 {
     struct rlimit limit;
 
-    return cpprof__syscall(SYS_prlimit64, 0, resource, 0, (long)&limit, 0, 0) ||
-           limit.rlim_cur == RLIM_INFINITY ||
-           load_relaxed(&cpprof__reserved_bytes) + n <= limit.rlim_cur / share;
+    return cpprof__syscall(SYS_prlimit64, 0, resource, 0, (long)&limit, 0, 0)
+               ? RLIM_INFINITY
+               : limit.rlim_cur;
+}
+
+void
+cpprof__limits_read(void)
+{
+    store_relaxed(&data_limit, limit_of(RLIMIT_DATA));
+    store_relaxed(&as_limit, limit_of(RLIMIT_AS));
+}
+
+static bool
+fits(const uint64_t *limit, uint64_t share, size_t n)
+{
+    if (!load_relaxed(limit))
+        cpprof__limits_read();
+    return load_relaxed(limit) == RLIM_INFINITY ||
+           load_relaxed(&cpprof__reserved_bytes) + n <=
+               load_relaxed(limit) / share;
 }
 
 CPPROF__FIRST_STEP bool
 cpprof__has_room_for_stacks(size_t n)
 {
-    return fits(RLIMIT_DATA, 2, n) && fits(RLIMIT_AS, 2, n);
+    return fits(&data_limit, 2, n) && fits(&as_limit, 2, n);
 }
 
 uintptr_t
@@ -43,7 +68,7 @@ cpprof__reserve(size_t n)
 {
     long p;
 
-    if (!fits(RLIMIT_DATA, 4, n) || !fits(RLIMIT_AS, 2, n))
+    if (!fits(&data_limit, 4, n) || !fits(&as_limit, 2, n))
         return NULL;
     p = cpprof__syscall(SYS_mmap, (long)cpprof__table_place(n), (long)n,
                         PROT_READ | PROT_WRITE,

@@ -25,6 +25,12 @@ extern uint64_t cpprof__reserved_bytes;
 uintptr_t
 cpprof__table_place(size_t n);
 
+/* The program has set a limit on memory. They are read once otherwise: a filter
+ * of the program may end it for that call later, in a handler or at its end.
+ * Safety: AS. */
+void
+cpprof__limits_read(void);
+
 /* n bytes of zeros; NULL: there is no room, or they would take what the program
  * may need: of a limit on its data a quarter is for tables, and of one on its
  * address space half. Without huge pages: a few entries here and there would
