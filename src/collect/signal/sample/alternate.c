@@ -158,6 +158,19 @@ cpprof__alternate_before(const void *stack, const void *had)
         cpprof__alternate_leave();
 }
 
+/* Runtimes that set stacks by the bare system call, as Go's, hand one from
+ * thread to thread, and need theirs. Go interrupts its threads by SIGURG, which
+ * hardly anybody else handles. */
+static bool
+hands_stacks_on(void)
+{
+    struct kernel_action action;
+
+    return !action_of(SIGURG, NULL, &action) &&
+           action.handler != (void *)SIG_DFL &&
+           action.handler != (void *)SIG_IGN && action.flags & SA_ONSTACK;
+}
+
 void
 cpprof__alternate_note(const stack_t *stack)
 {
@@ -166,6 +179,6 @@ cpprof__alternate_note(const stack_t *stack)
         return;
     if (!own_tid)
         own_tid = this_tid();
-    if (is_shared(stack->ss_sp, own_tid, lives))
+    if (is_shared(stack->ss_sp, own_tid, lives) && !hands_stacks_on())
         cpprof__alternate_leave();
 }

@@ -15,8 +15,10 @@
  *     there when it is ready. Who blocks all signals is not meant, that is how
  *     runtimes start threads;
  *   - two threads have the same stack, for a report of a crash that ends the
- *     process (varnishd): two ticks would be written over each other. A thread
- *     is known by the last that set the stack, or had a tick on it, and lives.
+ *     process (varnishd): two ticks would be written over each other. Another
+ *     thread that lives was the last that set the stack, or had a tick on it.
+ *     The latter is no proof where a runtime hands stacks on by bare system
+ *     calls (Go), and does not count there.
  *
  * Source: sigaltstack(2), tgkill(2).
  */
