@@ -5,7 +5,7 @@
 #include "host.h"
 #include <sys/syscall.h>
 
-enum { THREADS = 8, MS = 300 };
+enum { THREADS = 8, MS = 300, DEPTH = 60 };
 
 static char alternate[65536] __attribute__((aligned(4096)));
 static unsigned n_done;
@@ -17,21 +17,27 @@ crashed(int signo)
     _exit(3);
 }
 
+/* A deep stack takes long to walk. */
+static void
+burn(int depth)
+{
+    if (depth > 0)
+        burn(depth - 1);
+    else
+        use_cpu_ms((MS * host_busy + 99) / 100);
+    __asm__ volatile("" : : : "memory");
+}
+
 static void *
 work(void *arg)
 {
     stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
-    uint64_t end;
-    volatile uint64_t n = 0;
 
     if (arg)
         syscall(SYS_sigaltstack, &stack, NULL);
     else
         sigaltstack(&stack, NULL);
-    end = host_ns(CLOCK_THREAD_CPUTIME_ID) + MS * 1000000ull * host_busy / 100;
-    while (host_ns(CLOCK_THREAD_CPUTIME_ID) < end)
-        for (int i = 0; i < 2000; i++)
-            n += (uint64_t)i * n;
+    burn(DEPTH);
     __atomic_add_fetch(&n_done, 1, __ATOMIC_SEQ_CST);
     return NULL;
 }
