@@ -5,6 +5,7 @@
 #define TESTS_HEAP_CORE_FIXTURE_H
 
 #include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/heap_room.h"
 #include "collect/signal/heap/heap_tables.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/threads/stacks.h"
@@ -60,7 +61,8 @@ fresh_heap(int64_t rate)
     cpprof__hook_self.random = 20240229;
     cpprof__tree_make(&heap_tree, heap_memory[0], heap_memory[1]);
     cpprof__heap_set_rate(rate);
-    cpprof__heap_make(heap_memory[2], heap_memory[3], &heap_tree);
+    cpprof__heap_make(heap_memory[2], heap_memory[3], &heap_tree,
+                      CPPROF__HEAP_LIVE);
 }
 
 /* What malloc's hook does. */

@@ -7,6 +7,7 @@
 #include "heap_fixture.h"
 
 #include "collect/encode/names.h"
+#include "collect/signal/heap/heap_room.h"
 #include "collect/store/tables.h"
 #include "views.h"
 
@@ -24,7 +25,7 @@ set_up(void **state)
     cpprof_heap_set_rate(1);
     cpprof__heap_make(zeroed(cpprof__heap_bytes()),
                       zeroed(cpprof__heap_private_bytes()),
-                      &cpprof__tables.tree);
+                      &cpprof__tables.tree, CPPROF__HEAP_LIVE);
     assert_int_equal(cpprof_heap_new("test", &heap_of_test, NULL), CPPROF_OK);
     return 0;
 }

@@ -180,6 +180,9 @@ describe(struct cpprof__leak_shared *shared)
     shared->not_ours[0].end =
         (uintptr_t)cpprof__heap.head + cpprof__heap_bytes();
     shared->not_ours[2].start = (uintptr_t)cpprof__mirror_head();
+    if (shared->not_ours[2].start)
+        shared->not_ours[2].end =
+            shared->not_ours[2].start + cpprof__mirror_plan.n_bytes;
     done = add_kernel_words(shared) && cpprof__proc_maps(&maps) &&
            maps.n < sizeof shared->maps;
     if (done) {

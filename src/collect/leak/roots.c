@@ -297,7 +297,8 @@ cpprof__roots_mark_missing(struct cpprof__roots *r)
     while (cpprof_maps_next(&at, end, &line)) {
         bool done = true;
 
-        if (line.start == r->shared->not_ours[2].start)
+        if (line.start >= r->shared->not_ours[2].start &&
+            line.start < r->shared->not_ours[2].end)
             continue;
         if (is_shared_memory(&line) ||
             (is_private_memory(&line) && is_memory_file(&line)))

@@ -51,11 +51,11 @@ static uint32_t is_stopping; /* futex: nobody looks after the tables */
 static uint64_t
 n_sampled(void)
 {
-    const struct cpprof__heap_head *head = cpprof__heap.head;
-    uint32_t i, n = head ? load_acquire(&head->n_buckets) : 0;
+    uint32_t i,
+        n = cpprof__heap.head ? cpprof__heap_n_buckets(&cpprof__heap) : 0;
     uint64_t sum = 0;
 
-    for (i = 0; i < n && i < CPPROF__HEAP_BUCKETS; i++)
+    for (i = 0; i < n; i++)
         sum += load_relaxed(&cpprof__heap.buckets[i].n_sampled);
     return sum;
 }

@@ -103,6 +103,35 @@ add_table(enum cpprof__mirror_part part, const void *from,
     add_area(part, from, from, part_bytes(part), n_used, each);
 }
 
+/* The file need not be mapped behind the n_bytes of a part that are copied. */
+static struct cpprof__piece
+hole_in(enum cpprof__mirror_part part, size_t n_bytes)
+{
+    uint64_t start = cpprof__recorded_offset(part) + n_bytes;
+    uint64_t end =
+        cpprof__recorded_offset((enum cpprof__mirror_part)(part + 1));
+
+    start = (start + CPPROF__PIECE_BYTES - 1) & ~(CPPROF__PIECE_BYTES - 1);
+    end &= ~(CPPROF__PIECE_BYTES - 1);
+    return (struct cpprof__piece){start < end ? start : end, end};
+}
+
+/* There is room for as many blocks and buckets as the rate makes likely. */
+static void
+plan_heap(const struct cpprof__heap *heap)
+{
+    size_t blocks = heap->live_bound * sizeof *heap->blocks;
+    size_t buckets = heap->bucket_bound * sizeof *heap->buckets;
+
+    add_area(CPPROF__MIRROR_BUCKETS, heap->buckets, heap->buckets, buckets,
+             &heap->head->n_buckets, sizeof *heap->buckets);
+    add_area(CPPROF__MIRROR_BLOCKS, heap->blocks, heap->blocks, blocks,
+             &heap->head->n_blocks, sizeof *heap->blocks);
+    add_head(CPPROF__MIRROR_HEAP, heap->head, sizeof *heap->head);
+    cpprof__mirror_plan.holes[0] = hole_in(CPPROF__MIRROR_BLOCKS, blocks);
+    cpprof__mirror_plan.holes[1] = hole_in(CPPROF__MIRROR_BUCKETS, buckets);
+}
+
 static void
 plan_areas(void)
 {
@@ -122,11 +151,7 @@ plan_areas(void)
     add_table(CPPROF__MIRROR_NODES, tree->nodes, &tree->head->n_nodes,
               sizeof *tree->nodes);
     add_head(CPPROF__MIRROR_TREE, tree->head, sizeof *tree->head);
-    add_table(CPPROF__MIRROR_BUCKETS, heap->buckets, &heap->head->n_buckets,
-              sizeof *heap->buckets);
-    add_table(CPPROF__MIRROR_BLOCKS, heap->blocks, &heap->head->n_blocks,
-              sizeof *heap->blocks);
-    add_head(CPPROF__MIRROR_HEAP, heap->head, sizeof *heap->head);
+    plan_heap(heap);
     /* Record 0 of these two is not used, and not counted. */
     add_area(CPPROF__MIRROR_WAITS, waits->head, waits->buckets + 1,
              (CPPROF__WAIT_BUCKETS - 1) * sizeof *waits->buckets,

@@ -96,12 +96,10 @@ set_pointers(struct loaded *l)
         (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_TREE));
     l->tables.tree.nodes =
         (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_NODES));
-    l->heap.head =
-        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_HEAP));
-    l->heap.blocks =
-        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_BLOCKS));
-    l->heap.buckets =
-        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS));
+    cpprof__heap_use_parts(
+        &l->heap, base + cpprof__recorded_offset(CPPROF__MIRROR_HEAP),
+        base + cpprof__recorded_offset(CPPROF__MIRROR_BLOCKS),
+        base + cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS));
     l->heap.tree = &l->tables.tree;
     cpprof__waits_open(&l->waits,
                        base + cpprof__recorded_offset(CPPROF__MIRROR_WAITS),

@@ -15,6 +15,7 @@
 #include "arch/place.h"
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/heap/heap_random.h"
+#include "collect/signal/heap/heap_room.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/heap/probes.h"
 #include "collect/signal/tables/label_numbers.h"
@@ -43,17 +44,19 @@ static uint32_t is_making CPPROF__AT_START;
 static uint32_t is_made CPPROF__AT_START;
 static uint64_t begun_ns; /* also in the head */
 
-size_t
-cpprof__heap_private_bytes(void)
+static void
+set_bounds(uint32_t live)
 {
-    return cpprof__live_index_bytes() + cpprof__bucket_index_bytes() +
-           CPPROF__HEAP_FILTER + CPPROF__HEAP_LIVE * sizeof(uint32_t);
+    cpprof__live_set_bound(&cpprof__heap, live);
+    cpprof__buckets_set_bound(&cpprof__heap, cpprof__heap_buckets_for(live));
 }
 
 void
-cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
+cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree,
+                  uint32_t live)
 {
     struct cpprof__heap *heap = &cpprof__heap;
+    char *private_bytes = private_memory;
 
     cpprof__heap_seed_process();
     cpprof__hook_walk_reserve(tree);
@@ -61,10 +64,11 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
     heap->tree = tree;
     heap->live_index = private_memory;
     cpprof__buckets_make(heap,
-                         (char *)private_memory + cpprof__live_index_bytes());
+                         private_bytes + cpprof__heap_bucket_index_offset());
+    heap->born_s = (void *)(private_bytes + cpprof__heap_born_offset());
+    set_bounds(live);
     store_release(&cpprof__heap_filter,
-                  (uint8_t *)heap->bucket_index + cpprof__bucket_index_bytes());
-    heap->born_s = (uint32_t *)(cpprof__heap_filter + CPPROF__HEAP_FILTER);
+                  (uint8_t *)private_bytes + cpprof__heap_filter_offset());
     heap->head->n_blocks = 1;
     heap->head->n_buckets = 1;
     cpprof__recycle_add(cpprof__buckets_recycle);
@@ -74,25 +78,37 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
     store_release(&cpprof__heap_floor, (int64_t)STEP);
 }
 
+static bool
+make_room(uint32_t live)
+{
+    char *block = cpprof__hook_walk_reserve(cpprof__heap.tree)
+                      ? cpprof__heap_map(live)
+                      : NULL;
+
+    if (block)
+        cpprof__heap_make(block, block + cpprof__heap_bytes(),
+                          cpprof__heap.tree, live);
+    return block != NULL;
+}
+
 /* If two threads come at once, one makes them and the other goes on without. */
 bool
 cpprof__heap_reserve(void)
 {
-    size_t n = cpprof__heap_bytes();
-    uint32_t nobody = 0;
-    char *block;
+    uint32_t nobody = 0, live = cpprof__heap_live_for(load_relaxed(&heap_rate));
+    bool has_room = load_acquire(&is_made);
 
-    if (load_acquire(&is_made))
+    if (has_room && load_relaxed(&cpprof__heap.live_bound) >= live)
         return true;
     if (!cpprof__heap.tree || !cas_acq_rel(&is_making, &nobody, 1))
-        return false;
-    block = cpprof__hook_walk_reserve(cpprof__heap.tree)
-                ? cpprof__reserve(n + cpprof__heap_private_bytes())
-                : NULL;
-    if (block)
-        cpprof__heap_make(block, block + n, cpprof__heap.tree);
+        return has_room;
+    if (!load_acquire(&is_made))
+        has_room = make_room(live);
+    else if (load_relaxed(&cpprof__heap.live_bound) < live &&
+             cpprof__heap_map_more(&cpprof__heap, live))
+        set_bounds(live);
     store_release(&is_making, 0u);
-    return block != NULL;
+    return has_room;
 }
 
 CPPROF__FIRST_STEP int64_t

@@ -127,19 +127,17 @@ extern void (*cpprof__heap_rate_changed)(void);
 int64_t
 cpprof__heap_set_rate(int64_t bytes);
 
-/* Make the tables, whatever the rate is; false: there is no memory for them, or
- * .tree is not set. Safety: AS. */
+/* Make the tables, whatever the rate is, with room for the live blocks that are
+ * likely at it, or more room; false: there is no memory for them, or .tree is
+ * not set. Safety: AS. */
 bool
 cpprof__heap_reserve(void);
 
-/* Bytes of the memory that is private. */
-size_t
-cpprof__heap_private_bytes(void);
-
 /* Use this zeroed memory, both aligned to a page, and sample from now on, at
- * the rate that was set. Once. */
+ * the rate that was set. `live` bounds the numbers of blocks. Once. */
 void
-cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree);
+cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree,
+                  uint32_t live);
 
 /* Forget all blocks and sums, while the rate is 0; the profile says from when
  * on it is. What a thread is just adding may stay. Not in handlers. */

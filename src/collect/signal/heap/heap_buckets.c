@@ -51,6 +51,13 @@ cpprof__buckets_make(struct cpprof__heap *heap, void *index)
                          &heap->head->n_buckets, (char *)index + INDEX_BYTES);
 }
 
+void
+cpprof__buckets_set_bound(struct cpprof__heap *heap, uint32_t bound)
+{
+    store_relaxed(&heap->bucket_bound, bound);
+    cpprof__entries_set_bound(&heap->entries, bound);
+}
+
 uint16_t
 cpprof__heap_size_class(uint64_t n)
 {
@@ -362,8 +369,8 @@ cpprof__buckets_recycle(void)
         is_there, is_wanted, remove_bucket, clear_bucket};
     struct cpprof__heap *heap = &cpprof__heap;
 
-    heap->gives_up_stacks =
-        cpprof__entries_left(&heap->entries) < CPPROF__HEAP_BUCKETS / 4 ||
-        cpprof__tree_left() < CPPROF__TREE_NODES / 4;
+    heap->gives_up_stacks = cpprof__entries_left(&heap->entries) <
+                                load_relaxed(&heap->bucket_bound) / 4 ||
+                            cpprof__tree_left() < CPPROF__TREE_NODES / 4;
     cpprof__entries_sweep(&heap->entries, &buckets, heap);
 }

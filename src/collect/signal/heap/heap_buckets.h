@@ -26,6 +26,10 @@ cpprof__bucket_index_bytes(void);
 void
 cpprof__buckets_make(struct cpprof__heap *heap, void *index);
 
+/* Give out numbers below that, for which there is memory. */
+void
+cpprof__buckets_set_bound(struct cpprof__heap *heap, uint32_t bound);
+
 /*
  * Give up cold buckets of which nothing is in use. Those with label sets are
  * first: their sums go to {"labels":"[lost]"} of the same stack. If that does

@@ -37,8 +37,9 @@
  * that is 8 GiB in use. */
 #define SMALL_MAX (8u << SMALL_BITS)
 
-/* Lines for overflow: 32 MiB of addresses, for twice as many blocks. */
-#define MORE_LINES (1u << 19)
+/* Lines for overflow: room for twice as many blocks. */
+#define BLOCKS_TO_A_LINE 8u
+#define MORE_LINES       (CPPROF__HEAP_LIVE / BLOCKS_TO_A_LINE)
 
 _Static_assert(CPPROF__HEAP_LIVE == 1u << NUMBER_BITS, "numbers fit a slot");
 
@@ -64,7 +65,8 @@ struct part {
 struct index {
     uint64_t n_live[2]; /* blocks in each part */
     uint32_t n_more;    /* lines of .more given out; line 0 never is */
-    uint8_t pad[44];
+    uint32_t more_bound;
+    uint8_t pad[40];
     struct line small[1u << SMALL_BITS];
     struct line large[1u << LARGE_BITS];
     struct line more[MORE_LINES];
@@ -75,9 +77,19 @@ _Static_assert(offsetof(struct index, small) == 64, "lines are aligned");
 uint8_t *cpprof__heap_filter;
 
 size_t
-cpprof__live_index_bytes(void)
+cpprof__live_index_bytes(uint32_t bound)
 {
-    return sizeof(struct index);
+    return offsetof(struct index, more) +
+           bound / BLOCKS_TO_A_LINE * sizeof(struct line);
+}
+
+void
+cpprof__live_set_bound(struct cpprof__heap *heap, uint32_t bound)
+{
+    struct index *index = heap->live_index;
+
+    store_release(&index->more_bound, bound / BLOCKS_TO_A_LINE);
+    store_release(&heap->live_bound, bound);
 }
 
 static struct part
@@ -146,11 +158,11 @@ take_entry(struct cpprof__heap *heap)
         if (cas_acq_rel(&head->free_block, &first, next))
             return number;
     }
-    if (load_relaxed(&head->n_blocks) >= CPPROF__HEAP_LIVE)
+    if (load_relaxed(&head->n_blocks) >= load_acquire(&heap->live_bound))
         return 0;
     number = add_relaxed(&head->n_blocks, 1);
     cpprof__mirror(&head->n_blocks, 8);
-    return number < CPPROF__HEAP_LIVE ? number : 0;
+    return number < load_acquire(&heap->live_bound) ? number : 0;
 }
 
 static void
@@ -199,10 +211,12 @@ next_line(struct index *index, struct line *line)
     if (!next) {
         uint32_t made;
 
-        if (load_relaxed(&index->n_more) >= MORE_LINES - 1)
+        uint32_t bound = load_acquire(&index->more_bound);
+
+        if (load_relaxed(&index->n_more) + 1 >= bound)
             return NULL;
         made = add_relaxed(&index->n_more, 1) + 1;
-        if (made >= MORE_LINES)
+        if (made >= bound)
             return NULL;
         /* The thread that loses this race wastes a line. */
         if (cas_acq_rel(&line->next, &next, made))

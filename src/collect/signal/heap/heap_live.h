@@ -48,9 +48,14 @@ cpprof__heap_may_be_sampled(const void *address)
                0);
 }
 
-/* Bytes of the index, private. */
+/* Bytes of the index, private, for numbers below that bound; those for a lower
+ * one are its beginning. */
 size_t
-cpprof__live_index_bytes(void);
+cpprof__live_index_bytes(uint32_t bound);
+
+/* Give out numbers below that, for which there is memory. */
+void
+cpprof__live_set_bound(struct cpprof__heap *heap, uint32_t bound);
 
 /*
  * Put a block into an entry and the entry into the index; block->use is only

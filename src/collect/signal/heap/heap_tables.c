@@ -34,12 +34,30 @@ cpprof__heap_bytes(void)
     return HEAD_BYTES + BLOCKS_BYTES + BUCKETS_BYTES;
 }
 
+size_t
+cpprof__heap_buckets_offset(void)
+{
+    return HEAD_BYTES + BLOCKS_BYTES;
+}
+
+void
+cpprof__heap_use_parts(struct cpprof__heap *heap, void *head, void *blocks,
+                       void *buckets)
+{
+    heap->head = head;
+    heap->blocks = blocks;
+    heap->buckets = buckets;
+    heap->live_bound = CPPROF__HEAP_LIVE;
+    heap->bucket_bound = CPPROF__HEAP_BUCKETS;
+}
+
 void
 cpprof__heap_lay_out(struct cpprof__heap *heap, void *block)
 {
-    heap->head = block;
-    heap->blocks = (void *)((char *)block + HEAD_BYTES);
-    heap->buckets = (void *)((char *)block + HEAD_BYTES + BLOCKS_BYTES);
+    char *bytes = block;
+
+    cpprof__heap_use_parts(heap, block, bytes + HEAD_BYTES,
+                           bytes + cpprof__heap_buckets_offset());
 }
 
 static uint32_t
@@ -51,13 +69,15 @@ at_most(uint32_t n, uint32_t max)
 uint32_t
 cpprof__heap_n_blocks(const struct cpprof__heap *heap)
 {
-    return at_most(load_acquire(&heap->head->n_blocks), CPPROF__HEAP_LIVE);
+    return at_most(load_acquire(&heap->head->n_blocks),
+                   load_relaxed(&heap->live_bound));
 }
 
 uint32_t
 cpprof__heap_n_buckets(const struct cpprof__heap *heap)
 {
-    return at_most(load_acquire(&heap->head->n_buckets), CPPROF__HEAP_BUCKETS);
+    return at_most(load_acquire(&heap->head->n_buckets),
+                   load_relaxed(&heap->bucket_bound));
 }
 
 /* The entry may become another block's while it is read: then .use has
@@ -69,7 +89,7 @@ cpprof__heap_read_block(const struct cpprof__heap *heap, uint32_t number,
     const struct cpprof__heap_block *from = &heap->blocks[number];
     uint32_t use;
 
-    if (number == 0 || number >= CPPROF__HEAP_LIVE)
+    if (number == 0 || number >= load_relaxed(&heap->live_bound))
         return false;
     block->address = load_acquire(&from->address);
     use = load_acquire(&from->use);
@@ -79,7 +99,7 @@ cpprof__heap_read_block(const struct cpprof__heap *heap, uint32_t number,
     block->use = use & 0xff;
     return block->address && load_acquire(&from->address) == block->address &&
            load_relaxed(&from->use) == use && block->bucket != 0 &&
-           block->bucket < CPPROF__HEAP_BUCKETS &&
+           block->bucket < load_relaxed(&heap->bucket_bound) &&
            block->use < CPPROF__HEAP_HEAPS;
 }
 
@@ -89,7 +109,7 @@ cpprof__heap_read_bucket(const struct cpprof__heap *heap, uint32_t number,
 {
     const struct cpprof__heap_bucket *from = &heap->buckets[number];
 
-    if (number == 0 || number >= CPPROF__HEAP_BUCKETS)
+    if (number == 0 || number >= load_relaxed(&heap->bucket_bound))
         return false;
     /* The last that is counted comes first: the rest is not behind it. */
     bucket->alloc_bytes = load_acquire(&from->alloc_bytes);

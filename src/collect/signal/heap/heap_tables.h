@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bounds: live sampled blocks (128 MiB of addresses, touched as needed), and
- * buckets. What finds no room is counted as lost, and the weight of it is said
- * in the profile. */
+/* The most live sampled blocks, and buckets; there is room for as many as the
+ * rate makes likely (heap.c). What finds none is counted as lost, and the
+ * weight of it is said in the profile. */
 #define CPPROF__HEAP_LIVE    (1u << 22)
 #define CPPROF__HEAP_BUCKETS (1u << 19)
 
@@ -92,6 +92,8 @@ struct cpprof__heap {
     struct cpprof__heap_head *head;
     struct cpprof__heap_block *blocks;
     struct cpprof__heap_bucket *buckets;
+    uint32_t live_bound; /* numbers of blocks are below it */
+    uint32_t bucket_bound;
     /* Private. */
     struct cpprof__tree *tree;
     void *live_index;
@@ -113,8 +115,16 @@ extern uint32_t cpprof__wants_labels;
 size_t
 cpprof__heap_bytes(void);
 
-/* Set the pointers to the parts of a block. If another process made it, only
- * what is declared here may be used with it. */
+/* Where in it the buckets begin, behind all blocks. */
+size_t
+cpprof__heap_buckets_offset(void);
+
+/* Set the pointers to the parts, all of which are there, or to those of a
+ * block. If another process made them, only what is declared here may be used.
+ */
+void
+cpprof__heap_use_parts(struct cpprof__heap *heap, void *head, void *blocks,
+                       void *buckets);
 void
 cpprof__heap_lay_out(struct cpprof__heap *heap, void *block);
 

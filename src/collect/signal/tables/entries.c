@@ -86,6 +86,12 @@ cpprof__entries_make(struct cpprof__entries *entries, uint32_t bound,
 }
 
 void
+cpprof__entries_set_bound(struct cpprof__entries *entries, uint32_t bound)
+{
+    store_relaxed(&entries->bound, bound);
+}
+
+void
 cpprof__entries_use(struct cpprof__entries *entries, uint32_t number)
 {
     uint8_t now = (uint8_t)load_relaxed(&round_now);
@@ -108,9 +114,9 @@ cpprof__entries_left(const struct cpprof__entries *entries)
 {
     uint64_t free = load_acquire(&entries->state->free);
     uint32_t given = load_relaxed(entries->given);
+    uint32_t bound = load_relaxed(&entries->bound);
 
-    return end_of(free) - first_of(free) +
-           (given < entries->bound ? entries->bound - given : 0);
+    return end_of(free) - first_of(free) + (given < bound ? bound - given : 0);
 }
 
 /* ---- taking ----------------------------------------------------------- */
@@ -118,13 +124,13 @@ cpprof__entries_left(const struct cpprof__entries *entries)
 static uint32_t
 take_new(struct cpprof__entries *entries)
 {
-    uint32_t number;
+    uint32_t number, bound = load_relaxed(&entries->bound);
 
     /* Looked at first, so that the count stays near the bound. */
-    if (load_relaxed(entries->given) >= entries->bound)
+    if (load_relaxed(entries->given) >= bound)
         return 0;
     number = add_relaxed(entries->given, 1);
-    return number < entries->bound ? number : 0;
+    return number < bound ? number : 0;
 }
 
 static uint32_t
@@ -158,7 +164,8 @@ note_full(void)
 uint32_t
 cpprof__entries_take(struct cpprof__entries *entries)
 {
-    uint32_t number = take_new(entries), part = entries->bound / 8;
+    uint32_t bound = load_relaxed(&entries->bound), part = bound / 8;
+    uint32_t number = take_new(entries);
 
     if (!number)
         number = take_free(entries);
@@ -170,7 +177,7 @@ cpprof__entries_take(struct cpprof__entries *entries)
     if (add_relaxed(&entries->state->n_made, 1) % part == part - 1) {
         add_relaxed(&round_now, 1);
         cpprof__entries_use(entries, number);
-        if (cpprof__entries_left(entries) < entries->bound / 2)
+        if (cpprof__entries_left(entries) < bound / 2)
             store_release(&is_wanted, 1u);
     }
     return number;
@@ -195,8 +202,9 @@ cpprof__entries_sweep(struct cpprof__entries *entries,
 {
     uint32_t list = !list_of(load_relaxed(&entries->state->free));
     uint32_t i, n = load_acquire(entries->given), n_free = 0;
+    uint32_t bound = load_relaxed(&entries->bound);
 
-    for (i = 1; i < n && i < entries->bound; i++) {
+    for (i = 1; i < n && i < bound; i++) {
         if (!kind->is_there(table, i))
             continue;
         if (!cpprof__entries_is_cold(entries, i) || kind->is_wanted(table, i)) {

@@ -51,6 +51,11 @@ void
 cpprof__entries_make(struct cpprof__entries *entries, uint32_t bound,
                      uint32_t *given, void *memory);
 
+/* Give out numbers below that, which is at most the bound that they were made
+ * with, until there is room for more. */
+void
+cpprof__entries_set_bound(struct cpprof__entries *entries, uint32_t bound);
+
 /* Take a number; 0: there is none. Safety: AS, lock-free. */
 uint32_t
 cpprof__entries_take(struct cpprof__entries *entries);

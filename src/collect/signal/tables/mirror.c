@@ -48,6 +48,7 @@ enum making { NOT_MADE, MAKING, MADE, FAILED };
 struct known {
     char *base; /* of the file's mapping; NULL: not yet */
     long place; /* of an earlier file, for the next one; 0: none */
+    struct cpprof__piece holes[CPPROF__MIRROR_HOLES]; /* of either */
     uint32_t making;
     char path[PATH_MAX + 32]; /* no room for it on a program's stack */
     uint8_t filled[STEPS_MAX];
@@ -120,32 +121,86 @@ create(int32_t pid, uint32_t *image)
     return fd;
 }
 
+static long
+map(long at, size_t start, size_t end, int flags, long fd)
+{
+    return cpprof__syscall(SYS_mmap, at, (long)(end - start),
+                           PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd,
+                           fd < 0 ? 0 : (long)start);
+}
+
+/* All but the holes, there. Returns base, or a negative errno. */
+static long
+map_again(long base, int flags, long fd)
+{
+    const struct cpprof__piece *holes = known->holes;
+    size_t start = 0;
+    unsigned i;
+
+    for (i = 0; i <= CPPROF__MIRROR_HOLES; i++) {
+        bool is_last = i == CPPROF__MIRROR_HOLES;
+        long p = map(base + (long)start, start,
+                     is_last ? cpprof__mirror_plan.n_bytes : holes[i].start,
+                     flags | MAP_FIXED, fd);
+
+        if (is_errno(p))
+            return p;
+        start = is_last ? 0 : holes[i].end;
+    }
+    return base;
+}
+
+static long
+map_first(long fd)
+{
+    const struct cpprof__mirror *plan = &cpprof__mirror_plan;
+    size_t n = plan->n_bytes;
+    long base = map((long)cpprof__table_place(n), 0, n, MAP_SHARED, fd);
+    unsigned i;
+
+    for (i = 0; i < CPPROF__MIRROR_HOLES && !is_errno(base); i++) {
+        known->holes[i] = plan->holes[i];
+        call3(SYS_munmap, base + (long)plan->holes[i].start,
+              (long)(plan->holes[i].end - plan->holes[i].start), 0);
+    }
+    return base;
+}
+
+static bool
+has_same_holes(void)
+{
+    const struct cpprof__piece *a = known->holes,
+                               *b = cpprof__mirror_plan.holes;
+    unsigned i;
+
+    for (i = 0; i < CPPROF__MIRROR_HOLES; i++)
+        if (a[i].start != b[i].start || a[i].end != b[i].end)
+            return false;
+    return true;
+}
+
 /* The mapping of an empty file; a negative errno. */
 static long
-map(long fd)
+map_file(long fd)
 {
     size_t n = cpprof__mirror_plan.n_bytes;
-    long base = call3(SYS_ftruncate, fd, (long)n, 0), place = known->place;
+    long base = call3(SYS_ftruncate, fd, (long)n, 0);
 
     if (!base)
-        base = cpprof__syscall(
-            SYS_mmap, place ? place : (long)cpprof__table_place(n), (long)n,
-            PROT_READ | PROT_WRITE,
-            MAP_SHARED | MAP_NORESERVE | (place ? MAP_FIXED : 0), fd, 0);
+        base = known->place && has_same_holes()
+                   ? map_again(known->place, MAP_SHARED, fd)
+                   : map_first(fd);
     if (!is_errno(base))
         call3(SYS_madvise, base, (long)n, MADV_DONTFORK);
     return base;
 }
 
 /* Whoever is copying at this moment writes to memory that nobody reads; the
- * next file is mapped there. */
+ * next file is mapped there, if it is mapped as this one. */
 static void
 give_place(long base)
 {
-    cpprof__syscall(SYS_mmap, base, (long)cpprof__mirror_plan.n_bytes,
-                    PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-                    0);
+    map_again(base, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     known->place = base;
 }
 
@@ -274,7 +329,7 @@ open_file(int32_t pid)
     fd = create(pid, &image);
     if (fd < 0)
         return fd;
-    base = map(fd);
+    base = map_file(fd);
     if (!is_errno(base) && !fill((char *)base, 0, STEP)) {
         give_place(base);
         base = -ENOSPC;

@@ -20,6 +20,7 @@
 #define COLLECT_SIGNAL_MIRROR_H
 
 #include "arch/atomic.h"
+#include "collect/signal/tables/reserve.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -73,6 +74,7 @@ struct cpprof__mirror_area {
     uint64_t offset; /* in the file */
 };
 #define CPPROF__MIRROR_AREAS 16
+#define CPPROF__MIRROR_HOLES 2
 
 /* What the copy is made of, and where to. Set before .wanted is. */
 struct cpprof__mirror {
@@ -80,7 +82,8 @@ struct cpprof__mirror {
     char directory[PATH_MAX];
     char name[256];
     char owner[256];
-    uint64_t n_bytes; /* of the file */
+    uint64_t n_bytes;                                 /* of the file */
+    struct cpprof__piece holes[CPPROF__MIRROR_HOLES]; /* are not mapped */
     int32_t first_pid;
     uint64_t scripts;
     const uint32_t *control; /* of the directory, or NULL */

@@ -63,28 +63,134 @@ cpprof__table_place(size_t n)
     return cpprof__apart(&next, CPPROF__APART_TABLES, n);
 }
 
+/* Zeros at that address, or where the kernel will; 0: none. */
+static uintptr_t
+map(uintptr_t at, size_t n)
+{
+    long p =
+        cpprof__syscall(SYS_mmap, (long)at, (long)n, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (p < 0 && p > -4096)
+        return 0;
+    cpprof__syscall(SYS_madvise, p, (long)n, MADV_NOHUGEPAGE, 0, 0, 0);
+    return (uintptr_t)p;
+}
+
+static void
+unmap(uintptr_t at, size_t n)
+{
+    if (n)
+        cpprof__syscall(SYS_munmap, (long)at, (long)n, 0, 0, 0, 0);
+}
+
+static bool
+have_room(size_t n)
+{
+    return fits(&data_limit, 4, n) && fits(&as_limit, 2, n);
+}
+
 void *
 cpprof__reserve(size_t n)
 {
-    long p;
+    uintptr_t p = have_room(n) ? map(cpprof__table_place(n), n) : 0;
 
-    if (!fits(&data_limit, 4, n) || !fits(&as_limit, 2, n))
-        return NULL;
-    p = cpprof__syscall(SYS_mmap, (long)cpprof__table_place(n), (long)n,
-                        PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p < 0 && p > -4096)
-        return NULL;
-    cpprof__syscall(SYS_madvise, p, (long)n, MADV_NOHUGEPAGE, 0, 0, 0);
-    add_relaxed(&cpprof__reserved_bytes, n);
+    if (p)
+        add_relaxed(&cpprof__reserved_bytes, n);
     return (void *)p;
 }
 
 void
 cpprof__unreserve(void *p, size_t n)
 {
-    cpprof__syscall(SYS_munmap, (long)p, (long)n, 0, 0, 0, 0);
+    unmap((uintptr_t)p, n);
     add_relaxed(&cpprof__reserved_bytes, -n);
+}
+
+/* By a wish, as everywhere: a filter may know the kernel's flags for a fixed
+ * place as little as an old kernel does. */
+static bool
+map_there(uintptr_t at, size_t n)
+{
+    uintptr_t p = map(at, n);
+
+    if (p && p != at)
+        unmap(p, n);
+    return p == at;
+}
+
+static void
+unmap_pieces(uintptr_t base, const struct cpprof__piece *pieces, unsigned n)
+{
+    while (n-- > 0)
+        unmap(base + pieces[n].start, pieces[n].end - pieces[n].start);
+}
+
+static bool
+map_pieces(uintptr_t base, const struct cpprof__piece *pieces, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++)
+        if (!map_there(base + pieces[i].start,
+                       pieces[i].end - pieces[i].start)) {
+            unmap_pieces(base, pieces, i);
+            return false;
+        }
+    return true;
+}
+
+static void
+unmap_between(uintptr_t base, size_t n, const struct cpprof__piece *pieces,
+              unsigned n_pieces)
+{
+    size_t at = 0;
+    unsigned i;
+
+    for (i = 0; i < n_pieces; i++) {
+        unmap(base + at, pieces[i].start - at);
+        at = pieces[i].end;
+    }
+    unmap(base + at, n - at);
+}
+
+static size_t
+length_of(const struct cpprof__piece *pieces, unsigned n)
+{
+    size_t sum = 0;
+
+    while (n-- > 0)
+        sum += pieces[n].end - pieces[n].start;
+    return sum;
+}
+
+void *
+cpprof__reserve_pieces(size_t n, const struct cpprof__piece *pieces,
+                       unsigned n_pieces)
+{
+    size_t sum = length_of(pieces, n_pieces);
+    uintptr_t base = have_room(sum) ? cpprof__table_place(n) : 0;
+
+    if (!base || !map_pieces(base, pieces, n_pieces)) {
+        base = have_room(n) ? map(0, n) : 0;
+        if (base)
+            unmap_between(base, n, pieces, n_pieces);
+    }
+    if (base)
+        add_relaxed(&cpprof__reserved_bytes, sum);
+    return (void *)base;
+}
+
+bool
+cpprof__reserve_more(void *base, const struct cpprof__piece *pieces,
+                     unsigned n_pieces)
+{
+    size_t sum = length_of(pieces, n_pieces);
+
+    if (!have_room(sum) || !map_pieces((uintptr_t)base, pieces, n_pieces))
+        return false;
+    add_relaxed(&cpprof__reserved_bytes, sum);
+    return true;
 }
 
 int

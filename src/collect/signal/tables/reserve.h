@@ -40,6 +40,23 @@ cpprof__reserve(size_t n);
 void
 cpprof__unreserve(void *p, size_t n);
 
+/* A part of n bytes that are kept together, by offsets that are multiples of
+ * CPPROF__PIECE_BYTES, or the end of all. */
+struct cpprof__piece {
+    size_t start, end;
+};
+#define CPPROF__PIECE_BYTES ((size_t)1 << 16) /* the largest page */
+
+/* The same for n bytes of which only these pieces are there, in order and
+ * without overlap; others may be added later, if nobody else has taken their
+ * place. */
+void *
+cpprof__reserve_pieces(size_t n, const struct cpprof__piece *pieces,
+                       unsigned n_pieces);
+bool
+cpprof__reserve_more(void *base, const struct cpprof__piece *pieces,
+                     unsigned n_pieces);
+
 /* May stacks of threads of ours have so many bytes? With the tables they have
  * half of either limit. */
 bool
