@@ -273,6 +273,57 @@ def test_attached(tap, cpprof, folder):
     host.end()
 
 
+# $1 a root that holds musl's libc, a program and nothing else.
+CONTAINER = """
+mount -t proc none "$1/proc" && exec chroot "$1" /attach_host pulse
+"""
+
+
+def children(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+        return [int(x) for x in f.read().split()]
+
+
+def test_container(tap, cpprof, folder):
+    """From the host into a root, pids and a /proc of its own, as a container of
+    Alpine has them: neither the library nor glibc is there."""
+    name = "musl in a container"
+    root = os.path.join(folder, "root")
+    shutil.rmtree(root, ignore_errors=True)
+    for part in ("lib", "proc", "tmp"):
+        os.makedirs(os.path.join(root, part))
+    host = os.path.join(folder, "attach_host")
+    needed = re.search(r"interpreter: /lib/(\S+)\]",
+                       run(["readelf", "-lW", host])[1]).group(1)
+    shutil.copy("/lib/" + needed, os.path.join(root, "lib"))
+    shutil.copy(host, root)
+    outer = subprocess.Popen(
+        ["unshare", "-m", "-p", "-f", "sh", "-c", CONTAINER, "sh", root],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if outer.stdout.readline() != "ready\n":
+        tap.skip(name, outer.communicate()[1].strip())
+        return
+    pid = outer.pid
+    while children(pid):
+        pid = children(pid)[0]
+    descriptors = os.listdir("/proc/%d/fd" % pid)
+    for turn in ("first", "second"):
+        got = run([cpprof, "record", "-t", "cpu,wall,heap", "-duration", "1",
+                   "-o", "in.%k.pb.gz", "-p", str(pid)])
+        tap.same("%s: %s recording" % (name, turn), got[0], 0)
+        for kind in ("cpu", "wall"):
+            tap.less("%s: %s: whose %s it is" % (name, turn, kind), 0.9,
+                     share(stacks(cpprof, "in.%s.pb.gz" % kind), "do_pulse"))
+    tap.same("%s: a dump of its threads" % name,
+             "do_pulse" in run([cpprof, "threads", "-p", str(pid)])[1], True)
+    tap.same("%s: no file is left, and no descriptor" % name,
+             (os.listdir(os.path.join(root, "tmp")),
+              os.listdir("/proc/%d/fd" % pid)), ([], descriptors))
+    os.kill(pid, 15)
+    outer.communicate(timeout=60)
+    tap.same("%s: it ends well" % name, outer.returncode, 0)
+
+
 def own_threads(pid):
     names = []
     for path in glob.glob("/proc/%s/task/*/comm" % pid):
@@ -325,6 +376,7 @@ def main():
     test_static(tap, here, folder)
     test_hosts(tap, folder)
     test_attached(tap, here, folder)
+    test_container(tap, here, folder)
     return tap.end()
 
 
