@@ -49,6 +49,13 @@
  * before, a call that has begun is soon done, and leaves nobody behind. */
 #define SLOW_NS (5 * CPPROF__NS_PER_S)
 
+/* Tunable. A try that took longer than this may have held the thread for most
+ * of it (one with a deep stack, that has no tables): then the process is left
+ * alone for a while, longer by this factor. */
+#define LONG_TRY_NS (CPPROF__NS_PER_S / 1000)
+#define REST        5
+#define REST_MAX_NS (CPPROF__NS_PER_S / 10)
+
 #define POLL_NS 200000
 
 /* And whether it is stopped, each time after so many of these. */
@@ -500,6 +507,20 @@ is_unwanted(const struct attempt *a)
            __atomic_load_n(&a->result->is_unwanted, __ATOMIC_RELAXED);
 }
 
+/* Its process's threads are held for a sixth of the time at the most. */
+static bool
+try_and_rest(struct attempt *a, pid_t tid)
+{
+    uint64_t begun_ns = cpprof__now_ns(CLOCK_MONOTONIC), took_ns;
+    bool done = try_thread(a, tid);
+
+    took_ns = cpprof__now_ns(CLOCK_MONOTONIC) - begun_ns;
+    if (!done && took_ns > LONG_TRY_NS)
+        cpprof__sleep_ns(took_ns < REST_MAX_NS / REST ? took_ns * REST
+                                                      : REST_MAX_NS);
+    return done;
+}
+
 /* What the child does. */
 static void
 borrow(struct attempt *a)
@@ -516,7 +537,7 @@ borrow(struct attempt *a)
             fail(a, "no thread of it can be stopped: all of them are in the "
                     "kernel, have a seccomp filter or are gone");
         for (i = 0; i < n && !done && !is_unwanted(a); i++)
-            done = try_thread(a, threads[i].tid);
+            done = try_and_rest(a, threads[i].tid);
         free(threads);
         if (done)
             return;

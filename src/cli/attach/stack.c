@@ -258,17 +258,36 @@ is_nameless(const struct cpprof__images *images, uint64_t pc)
            !cpprof__range_has(images->named, images->n_named, pc);
 }
 
-/* Does no word from here on point where it may not? */
+static struct cpprof__range
+widen(struct cpprof__range span, const struct cpprof__range *ranges, size_t n)
+{
+    while (n-- > 0) {
+        if (ranges[n].lo < span.lo)
+            span.lo = ranges[n].lo;
+        if (ranges[n].hi > span.hi)
+            span.hi = ranges[n].hi;
+    }
+    return span;
+}
+
+/* Does no word from here on point where it may not? The thread is held
+ * meanwhile, and hardly any word points anywhere near: so few are looked up. */
 static bool
 words_are_safe(struct walk *w, uint64_t from)
 {
+    const struct cpprof__images *images = &w->target->images;
+    const struct cpprof__range none = {UINT64_MAX, 0},
+                               span = widen(widen(none, images->unsafe,
+                                                  images->n_unsafe),
+                                            images->never, images->n_never);
     uint64_t at = from & -8ull, value;
 
     for (; at < from + SCAN_BYTES; at += 8) {
         if ((at - w->at >= w->n || w->n - (at - w->at) < 8) &&
             !take_snapshot(w, at))
             return true; /* the end of the stack */
-        if (read_word(w, at, &value) && is_unsafe(&w->target->images, value))
+        if (read_word(w, at, &value) && value >= span.lo && value < span.hi &&
+            is_unsafe(images, value))
             return false;
     }
     return true;
