@@ -660,13 +660,26 @@ run_to_call(struct cpprof__held *held)
     return false;
 }
 
+/* Is the thread where that system call begins? */
+static bool
+begins_call(const struct cpprof__held *held, long number, uint64_t rip)
+{
+    struct user_regs_struct regs;
+
+    return !ptrace(PTRACE_GETREGS, held->tid, 0, &regs) &&
+           (long)regs.orig_rax == number && regs.rip == rip;
+}
+
+/* All signals are blocked meanwhile, those of libc, too: a handler would make
+ * system calls of its own. If this program is killed, the frame has the mask
+ * of before. */
 long
 cpprof__hold_syscall(struct cpprof__held *held,
                      const struct cpprof__target *target, long number,
                      const uint64_t args[6])
 {
     struct user_regs_struct regs = held->regs;
-    uint64_t all = cpprof__images_blocked(&target->images);
+    uint64_t all = ~0ull;
 
     regs.rip = target->images.syscall_ret;
     regs.rsp = held->frame;
@@ -679,8 +692,10 @@ cpprof__hold_syscall(struct cpprof__held *held,
     regs.r9 = args[5];
     if (ptrace(PTRACE_SETREGS, held->tid, 0, &regs) ||
         ptrace(PTRACE_SETSIGMASK, held->tid, sizeof all, &all) ||
-        !run_to_call(held) || !run_to_call(held) ||
-        ptrace(PTRACE_GETREGS, held->tid, 0, &regs))
+        !run_to_call(held) ||
+        !begins_call(held, number,
+                     target->images.syscall_ret + GUEST_CALL_BYTES) ||
+        !run_to_call(held) || ptrace(PTRACE_GETREGS, held->tid, 0, &regs))
         return -ENOTRECOVERABLE;
     return (long)regs.rax;
 }
