@@ -364,6 +364,10 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
     return done || fail(a, "a thread could not be borrowed");
 }
 
+/* Signals 32 and 33. Who blocks one of them is in its handler: there somebody
+ * may wait for it who has the lock that pthread_create() takes. */
+#define OF_LIBC (3ull << 31)
+
 /* Stop it, and borrow it if it may be. */
 static bool
 try_thread(struct attempt *a, pid_t tid)
@@ -388,7 +392,9 @@ try_thread(struct attempt *a, pid_t tid)
                     "loader, in malloc or as in these",
                     (int)tid);
     }
-    if (!cpprof__hold_has_descriptor(&held, a->target))
+    if (held.mask & OF_LIBC)
+        why = "a thread is in a handler of libc's, or blocks its signals";
+    else if (!cpprof__hold_has_descriptor(&held, a->target))
         why = "a thread is none of libc's, or has moved its thread pointer";
     else
         why = a->area ? NULL : make_area(a, &held, &safety);
