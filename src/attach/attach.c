@@ -59,9 +59,15 @@
 #define WATCH_NS    100000000u
 #define AGAIN_TURNS 10u
 
+/* Tunable. A dump of threads has no recorder that could be seen to end. It is
+ * written when it is detached from: 0.1 s later, or never, if the command was
+ * killed. Then it is over after this many. */
+#define DUMP_TURNS (10 * CPPROF__NS_PER_S / WATCH_NS)
+
 static struct cpprof__own_lock lock; /* guards what follows */
 static bool is_attached;
 static bool is_patched;
+static bool is_dump;  /* of threads, and nothing else */
 static bool is_alone; /* no thread of ours was there before */
 static unsigned parts;
 static uintptr_t malloc_before; /* cpprof__heap_our_malloc */
@@ -232,7 +238,8 @@ turn(struct cpprof__periodic *p)
     (void)p;
     n_turns++;
     look_at_modules();
-    if (cpprof__control_is_stopped(control))
+    if (cpprof__control_is_stopped(control) ||
+        (is_dump && n_turns > DUMP_TURNS))
         end_by_itself();
 }
 
@@ -365,6 +372,7 @@ begin(const char *config, struct cpprof_error *error)
     status = see_recorder(directory, error);
     if (status != CPPROF_OK)
         return status;
+    is_dump = !(kinds & ~(CPPROF__KIND_THREADS | CPPROF__KIND_THREADLEAK));
     cpprof__use();
     if (!is_registered)
         is_registered = !pthread_atfork(NULL, NULL, in_child);

@@ -242,6 +242,44 @@ def what_a_filter_keeps_is_said():
         t.same("alone, too", n_threads(h.pid), before)
 
 
+def own_threads(pid):
+    names = []
+    for path in glob.glob("/proc/%d/task/*/comm" % pid):
+        try:
+            with open(path, encoding="utf-8") as f:
+                names.append(f.read())
+        except OSError:
+            pass
+    return [name for name in names if name.startswith("cpprof")]
+
+
+def a_dump_that_is_killed_is_over():
+    """One is killed while the process is attached; it tells nobody of its end."""
+    with Process(BUSY) as h:
+        for i in range(200):
+            p = subprocess.Popen([cpprof, "threads", "-p", str(h.pid)],
+                                 stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+            while p.poll() is None and not own_threads(h.pid):
+                time.sleep(0.001)
+            time.sleep(0.001 * (i % 20))
+            p.kill()
+            p.wait()
+            time.sleep(0.5)
+            if own_threads(h.pid):
+                break
+        t.ok("a dump is killed, and its threads are still there",
+             own_threads(h.pid))
+        end = time.monotonic() + 60
+        while own_threads(h.pid) and time.monotonic() < end:
+            time.sleep(0.1)
+        t.same("but not for long", own_threads(h.pid), [])
+        done = subprocess.run([cpprof, "threads", "-p", str(h.pid)],
+                              capture_output=True, check=False, timeout=120)
+        t.same("and the next has its dump", (done.returncode, done.stderr),
+               (0, b""))
+
+
 CHROOT = """
 import os, signal, sys
 def leave(*_):
@@ -329,6 +367,7 @@ def main():
         os.environ["XDG_RUNTIME_DIR"] = os.path.join(folder, "run")
         a_filter_that_came_kills_nobody()
         what_a_filter_keeps_is_said()
+        a_dump_that_is_killed_is_over()
         if os.getuid():
             t.skip("attach as root", "for root")
             os.chdir("/")
