@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -70,6 +71,24 @@ is_cut_off(const char *path, uint64_t n_bytes)
     return !is_whole;
 }
 
+/* TSan does not know the loader's lock: to it, who is given a module that
+ * another thread has loaded reads what that one is still writing. */
+static void *
+open_module(const char *path)
+{
+#ifdef __SANITIZE_THREAD__
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    void *module;
+
+    pthread_mutex_lock(&lock);
+    module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    pthread_mutex_unlock(&lock);
+    return module;
+#else
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+#endif
+}
+
 /* Load a file. `why` is what is wrong with the first one that is there: what is
  * no file is not opened, because a pipe would be waited for. */
 static void *
@@ -88,7 +107,7 @@ load_file(const char *path, struct cpprof_error *why)
     else if (is_cut_off(path, (uint64_t)st.st_size))
         wrong = "the end of the file is missing";
     else
-        plug_in = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        plug_in = open_module(path);
     if (!plug_in && why->status == CPPROF_OK) {
         if (wrong)
             cpprof__fail(why, CPPROF_UNSUPPORTED, 0, "%s: %s", path, wrong);

@@ -22,19 +22,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What the loader wrote under its lock before it gave out the module: TSan does
- * not know that lock. */
-#define WRITTEN_BY_LOADER __attribute__((no_sanitize("thread")))
-
 /* Some loaders relocate these pointers in place, some not, and none does so in
  * the vdso. */
-WRITTEN_BY_LOADER static const void *
+static const void *
 address_in(const struct link_map *m, ElfW(Addr) value)
 {
     return (const void *)(value < m->l_addr ? value + m->l_addr : value);
 }
 
-WRITTEN_BY_LOADER CPPROF__FIRST_STEP bool
+CPPROF__FIRST_STEP bool
 cpprof__definitions_read(const struct link_map *m,
                          struct cpprof__definitions *names)
 {
