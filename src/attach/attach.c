@@ -67,7 +67,7 @@
 static struct cpprof__own_lock lock; /* guards what follows */
 static bool is_attached;
 static bool is_patched;
-static bool is_dump;  /* of threads, and nothing else */
+static bool is_dump;  /* of threads and nothing else, for no recorder */
 static bool is_alone; /* no thread of ours was there before */
 static unsigned parts;
 static uintptr_t malloc_before; /* cpprof__heap_our_malloc */
@@ -372,7 +372,8 @@ begin(const char *config, struct cpprof_error *error)
     status = see_recorder(directory, error);
     if (status != CPPROF_OK)
         return status;
-    is_dump = !(kinds & ~(CPPROF__KIND_THREADS | CPPROF__KIND_THREADLEAK));
+    is_dump = !control && kinds &&
+              !(kinds & ~(CPPROF__KIND_THREADS | CPPROF__KIND_THREADLEAK));
     cpprof__use();
     if (!is_registered)
         is_registered = !pthread_atfork(NULL, NULL, in_child);

@@ -516,6 +516,31 @@ do_spin(void)
 
 /* At work half of the time: who waits for a recording leaves the
  * processors to others. */
+/* Busy in code that has no tables, as of a runtime that compiles, deep in a
+ * stack that ends in malloc: whoever looks has to look at all of it. */
+static void __attribute__((noinline)) do_untabled(void)
+{
+    /* push %rbp; xor %ebp, %ebp; mov $0x7fffffff, %ecx; 1: dec %ecx; jnz 1b;
+     * pop %rbp; ret */
+    static const unsigned char code[] = {0x55, 0x31, 0xed, 0xb9, 0xff,
+                                         0xff, 0xff, 0x7f, 0xff, 0xc9,
+                                         0x75, 0xfc, 0x5d, 0xc3};
+    static _Atomic(void *) page;
+    uintptr_t room[110000] = {0};
+    void *p = page;
+
+    if (!p) {
+        p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memcpy(p, code, sizeof code);
+        page = p;
+    }
+    room[sizeof room / sizeof *room - 1] = (uintptr_t)malloc + 8;
+    __asm__ volatile("" : : "r"(room) : "memory");
+    ((void (*)(void))p)();
+    __asm__ volatile("" : : "r"(room) : "memory"); /* the call comes back */
+}
+
 static void
 do_pulse(void)
 {
@@ -633,6 +658,7 @@ static const struct mode {
     {"malloc", allocate_all},
     {"spin", do_spin},
     {"pulse", do_pulse},
+    {"untabled", do_untabled},
     {"fork", do_fork},
     {"unshare", do_unshare},
     {"unshare_user", do_unshare_user},

@@ -9,6 +9,7 @@ import glob
 import os
 import re
 import resource
+import select
 import signal
 import struct
 import subprocess
@@ -19,6 +20,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
 import tap
+from processes import own_threads
 
 cpprof = os.path.realpath(sys.argv[1])
 t = tap.Tap()
@@ -242,17 +244,6 @@ def what_a_filter_keeps_is_said():
         t.same("alone, too", n_threads(h.pid), before)
 
 
-def own_threads(pid):
-    names = []
-    for path in glob.glob("/proc/%d/task/*/comm" % pid):
-        try:
-            with open(path, encoding="utf-8") as f:
-                names.append(f.read())
-        except OSError:
-            pass
-    return [name for name in names if name.startswith("cpprof")]
-
-
 def a_dump_that_is_killed_is_over():
     """One is killed while the process is attached; it tells nobody of its end."""
     with Process(BUSY) as h:
@@ -278,6 +269,44 @@ def a_dump_that_is_killed_is_over():
                               capture_output=True, check=False, timeout=120)
         t.same("and the next has its dump", (done.returncode, done.stderr),
                (0, b""))
+
+
+# libc has each thread make the call, by a signal, and waits for all of them.
+SETUID = """
+import os, threading, time
+threading.Thread(target=os.read, args=(os.pipe()[0], 1), daemon=True).start()
+print("ready")
+for i in range(100000):
+    os.seteuid(65534)
+    os.seteuid(0)
+    time.sleep(0.0005)
+    if i % 100 == 0:
+        print(i, flush=True)
+"""
+
+
+def one_that_changes_its_user_goes_on():
+    """What the first attach may meet: whether it succeeds is as the user is."""
+    n_attached = 0
+    ended = []
+    for i in range(10):
+        with Process(SETUID) as h:
+            h.next_line()
+            time.sleep(0.01 * i)
+            done = subprocess.run([cpprof, "threads", "-p", str(h.pid)],
+                                  capture_output=True, check=False, timeout=120)
+            n_attached += done.returncode == 0
+            # Some lines are on their way.
+            ready = True
+            for _ in range(20):
+                ready = ready and select.select([h.process.stdout.fileno()], [],
+                                                [], 20)[0]
+                if ready and not os.read(h.process.stdout.fileno(), 100):
+                    ready = False
+            if not ready:
+                ended.append((i, h.process.poll()))
+    print("# attached to %d of 10" % n_attached)
+    t.same("processes that change their user all the time go on", ended, [])
 
 
 CHROOT = """
@@ -375,6 +404,7 @@ def main():
         another_user_is_recorded()
         a_hostile_user_gains_nothing()
         one_that_becomes_another_is_left()
+        one_that_changes_its_user_goes_on()
         one_that_changes_its_root_is_left()
         nobody_makes_root_wait()
         os.chdir("/")

@@ -17,6 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.dirname(HERE))
+from processes import descriptors, innermost, own_threads
 from tap import Tap  # pylint: disable=wrong-import-position
 
 COPIED = ["cpprof", "libcpprof.so", "libcpprof-symbol.so", "libcpprof-re2.so"]
@@ -256,11 +257,11 @@ def test_attached(tap, cpprof, folder):
                                  "in.%k.pb.gz", "-p", host.pid],
                                 stdin=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL)
-    wait_until(lambda: own_threads(host.pid))
+    wait_until(lambda: own_threads(host.process.pid))
     recorder.kill()
     recorder.wait()
     tap.same("a recorder that is killed: no thread is left",
-             wait_until(lambda: not own_threads(host.pid)), True)
+             wait_until(lambda: not own_threads(host.process.pid)), True)
     tap.same("and no entry", bound_entries(host.process.pid, path), before)
     tap.same("the program ends well", host.end()[0], 0)
     os.rename("musl", "hidden")
@@ -277,11 +278,6 @@ def test_attached(tap, cpprof, folder):
 CONTAINER = """
 mount -t proc none "$1/proc" && exec chroot "$1" /attach_host pulse
 """
-
-
-def children(pid):
-    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
-        return [int(x) for x in f.read().split()]
 
 
 def test_container(tap, cpprof, folder):
@@ -303,10 +299,8 @@ def test_container(tap, cpprof, folder):
     if outer.stdout.readline() != "ready\n":
         tap.skip(name, outer.communicate()[1].strip())
         return
-    pid = outer.pid
-    while children(pid):
-        pid = children(pid)[0]
-    descriptors = os.listdir("/proc/%d/fd" % pid)
+    pid = innermost(outer.pid)
+    before = descriptors(pid)
     for turn in ("first", "second"):
         got = run([cpprof, "record", "-t", "cpu,wall,heap", "-duration", "1",
                    "-o", "in.%k.pb.gz", "-p", str(pid)])
@@ -318,21 +312,10 @@ def test_container(tap, cpprof, folder):
              "do_pulse" in run([cpprof, "threads", "-p", str(pid)])[1], True)
     tap.same("%s: no file is left, and no descriptor" % name,
              (os.listdir(os.path.join(root, "tmp")),
-              os.listdir("/proc/%d/fd" % pid)), ([], descriptors))
+              descriptors(pid)), ([], before))
     os.kill(pid, 15)
     outer.communicate(timeout=60)
     tap.same("%s: it ends well" % name, outer.returncode, 0)
-
-
-def own_threads(pid):
-    names = []
-    for path in glob.glob("/proc/%s/task/*/comm" % pid):
-        try:
-            with open(path, encoding="utf-8") as file:
-                names.append(file.read())
-        except OSError:
-            pass
-    return [name for name in names if name.startswith("cpprof")]
 
 
 def wait_until(ready, seconds=30):

@@ -19,6 +19,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 ".."))
 import tap
+from processes import innermost
 
 cpprof, host = (os.path.realpath(p) for p in sys.argv[1:3])
 t = tap.Tap()
@@ -35,11 +36,6 @@ exec 9<&- && exec /mnt/inside pulse
 CONTAINER = ["unshare", "-m", "-p", "-f", "--mount-proc"]
 
 
-def children(pid):
-    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
-        return [int(x) for x in f.read().split()]
-
-
 class Container:
     """attach_host alone in namespaces of its own."""
 
@@ -49,9 +45,7 @@ class Container:
                                   os.path.dirname(cpprof), host, tmp],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.ready = self.outer.stdout.readline() == "ready\n"
-        self.pid = self.outer.pid
-        while self.ready and children(self.pid):
-            self.pid = children(self.pid)[0]
+        self.pid = innermost(self.outer.pid) if self.ready else self.outer.pid
 
     def __enter__(self):
         return self

@@ -22,6 +22,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
+from processes import children  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
 from web_server import address, cpprof, Server, way  # noqa: E402
@@ -508,14 +509,6 @@ def test_difference(folder):
 
 
 # ------------------------------------------------------------ the server ----
-
-def children(pid):
-    found = []
-    for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/children" % (pid, task)) as file:
-            found += file.read().split()
-    return found
-
 
 def memory(pid):
     with open("/proc/%d/status" % pid) as file:

@@ -51,7 +51,7 @@
 
 /* Tunable. A try that took longer than this may have held the thread for most
  * of it (one with a deep stack, that has no tables): then the process is left
- * alone for a while, longer by this factor. */
+ * alone, longer by this factor, but not longer than that. */
 #define LONG_TRY_NS (CPPROF__NS_PER_S / 1000)
 #define REST        5
 #define REST_MAX_NS (CPPROF__NS_PER_S / 10)
@@ -513,7 +513,8 @@ is_unwanted(const struct attempt *a)
            __atomic_load_n(&a->result->is_unwanted, __ATOMIC_RELAXED);
 }
 
-/* Its process's threads are held for a sixth of the time at the most. */
+/* A try holds one thread of the process. Long tries are a sixth of the time, as
+ * far as the rest has no limit; short ones have the pauses between rounds. */
 static bool
 try_and_rest(struct attempt *a, pid_t tid)
 {
