@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "load.h"
 
+#include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -25,6 +26,20 @@ uint64_t
 wall_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t
+thread_ready_ns(void)
+{
+    unsigned long long ns = 0;
+    FILE *file = fopen("/proc/thread-self/schedstat", "re");
+
+    if (!file)
+        return 0;
+    if (fscanf(file, "%*u %llu", &ns) != 1)
+        ns = 0;
+    fclose(file);
+    return ns;
 }
 
 struct timespec

@@ -20,6 +20,11 @@ process_cpu_ns(void);
 uint64_t
 wall_ns(void);
 
+/* How long the calling thread has been ready to run and had no processor, in
+ * ns; 0 where the kernel does not count that. */
+uint64_t
+thread_ready_ns(void);
+
 /* An end for calls that are to wait for ever. */
 struct timespec
 in_an_hour(clockid_t clock);

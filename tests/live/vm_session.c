@@ -3,6 +3,7 @@
  * Profiles of interpreted code start and stop in the midst of anything, follow
  * coroutines, and hold up nobody.
  */
+#include "load.h"
 #include "vm_toy.h"
 
 #include <cpprof/labels.h>
@@ -394,27 +395,13 @@ fill(struct toy *toy, uint64_t until)
     }
 }
 
-/* How long this thread has been ready to run and not run, in ns. */
-static uint64_t
-ready_ns(void)
-{
-    unsigned long long ns = 0;
-    FILE *file = fopen("/proc/thread-self/schedstat", "re");
-
-    if (!file)
-        return 0;
-    if (fscanf(file, "%*u %llu", &ns) != 1)
-        ns = 0;
-    fclose(file);
-    return ns;
-}
-
 static void
 slow_writer(void)
 {
     const struct cpprof_vm_options options = {
         .size = sizeof options, .mode = CPPROF_VM_MODE_SPAN, .rate_hz = 10000};
-    uint64_t begin = toy_clock(CLOCK_MONOTONIC), ready = ready_ns(), last;
+    uint64_t begin = toy_clock(CLOCK_MONOTONIC), ready = thread_ready_ns(),
+             last;
     struct cpprof_error error;
     struct profile *p;
     struct toy toy;
@@ -436,7 +423,7 @@ slow_writer(void)
     toy_pop(&toy);
     cpprof_vm_thread_enter(NULL);
     last = toy_clock(CLOCK_MONOTONIC);
-    ready = ready_ns() - ready;
+    ready = thread_ready_ns() - ready;
     atomic_store(&slow.is_stuck, false);
     p = toy_stop();
     check_at_most((double)(last - begin - ready) / 1e9, 4.5,
