@@ -351,6 +351,190 @@ do_sigsuspend(void)
         wrong("the mask after sigsuspend", 0);
 }
 
+static volatile sig_atomic_t n_usr2, n_usr2_at_usr1;
+
+static void
+on_usr2(int signal)
+{
+    n_usr2++;
+}
+
+static void
+on_usr1_last(int signal)
+{
+    n_usr2_at_usr1 = n_usr2;
+    n_usr1++;
+}
+
+/* Does a process sleep, and block just these signals? Not while somebody holds
+ * it: a call that goes on after that lets through what has come meanwhile. */
+static bool
+sleeps_with(pid_t pid, uint64_t wanted)
+{
+    char line[128], state = 0;
+    uint64_t mask = 0;
+    FILE *f;
+
+    snprintf(line, sizeof line, "/proc/%d/status", (int)pid);
+    f = fopen(line, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        sscanf(line, "State: %c", &state);
+        sscanf(line, "SigBlk: %lx", &mask);
+    }
+    if (f)
+        fclose(f);
+    return state == 'S' && mask == wanted;
+}
+
+/* Of a round of held_back, which a child sees, too. */
+struct held_back {
+    uint64_t mask;
+    _Atomic unsigned n;
+};
+
+/* One signal that the call holds back, once the call is there, and after a
+ * while one that ends it. */
+static void
+send_two(void *arg)
+{
+    static unsigned last;
+    struct held_back *round = arg;
+
+    while (round->n == last || !sleeps_with(getppid(), round->mask))
+        usleep(1000);
+    last = round->n;
+    kill(getppid(), SIGUSR2);
+    moment();
+    kill(getppid(), SIGUSR1);
+}
+
+/* A signal that only the call blocks comes after it, and does not end it. */
+static void
+do_held_back(void)
+{
+    static struct held_back *round;
+    static int fd;
+    const struct timespec long_time = {100, 0};
+    struct epoll_event event;
+    sigset_t set;
+    long before, before_usr1 = n_usr1;
+
+    if (!round) {
+        struct sigaction usr1 = {.sa_handler = on_usr1_last};
+        struct sigaction usr2 = {.sa_handler = on_usr2};
+
+        sigaction(SIGUSR1, &usr1, NULL);
+        sigaction(SIGUSR2, &usr2, NULL);
+        sigemptyset(&set);
+        sigaddset(&set, SIGUSR1);
+        sigprocmask(SIG_SETMASK, &set, NULL);
+        fd = epoll_create1(0);
+        round = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        round->mask = 1ull << (SIGUSR2 - 1);
+        child_of(send_two, round);
+    }
+    before = n_usr2;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    switch (++round->n % 4) {
+    case 0:
+        sigsuspend(&set);
+        break;
+    case 1:
+        ppoll(NULL, 0, &long_time, &set);
+        break;
+    case 2:
+        pselect(0, NULL, NULL, NULL, &long_time, &set);
+        break;
+    default:
+        epoll_pwait(fd, &event, 1, 100000, &set);
+        break;
+    }
+    if (must_end)
+        return;
+    if (n_usr1 != before_usr1 + 1)
+        wrong("a call is over without its signal", round->n % 4);
+    if (n_usr2_at_usr1 != before)
+        wrong("a signal came that the call holds back", round->n % 4);
+    if (n_usr2 != before + 1)
+        wrong("a signal did not come after the call", round->n % 4);
+}
+
+static atomic_int n_cleaned;
+
+static void
+count(void *arg)
+{
+    ++*(atomic_int *)arg;
+}
+
+static void *
+wait_to_be_cancelled(void *arg)
+{
+    struct timespec t = {100, 0};
+    int fds[2];
+
+    pthread_cleanup_push(count, &n_cleaned);
+    switch ((intptr_t)arg % 3) {
+    case 0:
+        nanosleep(&t, NULL);
+        break;
+    case 1:
+        poll(NULL, 0, -1);
+        break;
+    default:
+        if (!pipe(fds) && read(fds[0], &t, 1))
+            wrong("read", 0);
+    }
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+/* Threads are cancelled where they wait: the frames of all of them are
+ * left. */
+static void
+do_cancelled(void)
+{
+    pthread_t threads[9];
+    double end;
+    intptr_t i;
+    int fd;
+
+    n_cleaned = 0;
+    for (i = 0; i < 9; i++)
+        pthread_create(&threads[i], NULL, wait_to_be_cancelled, (void *)i);
+    for (end = now_ms() + 4; now_ms() < end;)
+        ;
+    for (i = 0; i < 9; i++)
+        pthread_cancel(threads[i]);
+    for (i = 0; i < 9; i++)
+        pthread_join(threads[i], NULL);
+    if (n_cleaned != 9)
+        wrong("frames that were left", n_cleaned);
+    fd = dup(0); /* the pipes */
+    while (fd > 2)
+        close(fd--);
+}
+
+/* Its first thread answers its system calls itself, unless they are in libc or
+ * the program. */
+static void
+do_dispatched(void)
+{
+    static atomic_bool is_on;
+    static char is_blocked = 1;
+    uintptr_t from = (uintptr_t)read - (1ul << 30);
+
+    if (!atomic_exchange(&is_on, true) &&
+        prctl(59 /* PR_SET_SYSCALL_USER_DISPATCH */, 1, from,
+              (1ul << 47) - 8192 - from, &is_blocked)) {
+        puts("skipped: no syscall user dispatch");
+        exit(77);
+    }
+    moment();
+}
+
 static void
 do_wait(void)
 {
@@ -651,6 +835,9 @@ static const struct mode {
     {"accept", do_accept},
     {"connect", do_connect},
     {"sigsuspend", do_sigsuspend},
+    {"held_back", do_held_back},
+    {"cancelled", do_cancelled},
+    {"dispatched", do_dispatched},
     {"wait", do_wait},
     {"semop", do_semop},
     {"io_uring", do_io_uring},

@@ -18,7 +18,8 @@ from processes import children
 # attach and detach.
 WAITING = ["nanosleep", "clock_nanosleep", "futex_timed", "poll", "select",
            "epoll", "sigtimedwait", "semtimedop", "recv_timed", "futex", "read",
-           "accept", "connect", "sigsuspend", "wait", "semop", "io_uring"]
+           "accept", "connect", "sigsuspend", "wait", "semop", "io_uring",
+           "held_back", "dispatched 2"]
 BUSY = ["registers", "spin 2", "malloc", "malloc 16", "fork", "dlopen"]
 ROUNDS = 10
 KILLS = 12
@@ -29,9 +30,9 @@ def mappings(pid):
         return len(f.readlines())
 
 
-def goes_on(mode):
+def goes_on(mode, rounds=ROUNDS):
     with Host(mode) as h:
-        status, words = h.call(ROUNDS)
+        status, words = h.call(rounds)
         end, last = h.end()
         if end == 77:
             t.skip("%s goes on" % mode, last.strip())
@@ -724,6 +725,7 @@ def ended_within(seconds, pids):
 def calls_are_made():
     for mode in WAITING + BUSY:
         goes_on(mode)
+    goes_on("cancelled", 500)
     leaves_nothing()
     profiled("fork", "cpu,symbolize=none", 40)
     profiled("dlopen", "cpu,symbolize=none", 20)

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Work of known length, and clocks to hold profiles against.
+ */
 #include "load.h"
 
 #include <stdio.h>

@@ -230,6 +230,13 @@ bool
 cpprof__status_field(const struct cpprof__buffer *status, const char *name,
                      char *value, size_t size);
 
+/* Of a thread's: signals that have come and wait, and those that it blocks.
+ * hold.c has them. */
+uint64_t
+cpprof__status_pending(const struct cpprof__buffer *status);
+uint64_t
+cpprof__status_blocked(const struct cpprof__buffer *status);
+
 /* The text of a file of /proc, terminated. Empty if it cannot be read. */
 void
 cpprof__read_proc(struct cpprof__buffer *text, const char *format, ...)
@@ -278,6 +285,10 @@ struct cpprof__held {
                                    * interrupted begins again */
     enum cpprof__guest_call call; /* is it one that a handler would end? */
     bool kernel_restarts;         /* it, if the thread is left as it was */
+    bool has_time;                /* the kernel knows how much it has left */
+    bool has_signal;    /* one has come that the call does not block */
+    uint64_t held_back; /* signals that the call blocks, and the thread does not
+                         * any more when it goes on */
     uint64_t anew; /* rax to begin the call from its start; else that of regs */
     uint64_t mask; /* signals that it blocks */
     uint64_t since_ns; /* CLOCK_MONOTONIC */
@@ -297,6 +308,15 @@ cpprof__hold_release(struct cpprof__held *held);
 bool
 cpprof__hold_has_descriptor(const struct cpprof__held *held,
                             const struct cpprof__target *target);
+
+/* Has the program asked to answer the thread's system calls itself
+ * (PR_SET_SYSCALL_USER_DISPATCH)? Told by Linux 6.4 and later. */
+bool
+cpprof__hold_is_dispatched(const struct cpprof__held *held);
+
+/* What a frame says of the registers of vectors, here and in the process. */
+void
+cpprof__hold_describe_xstate(struct cpprof__guest *guest);
 
 /* Make calls possible: put what brings all registers back, if this program
  * should die meanwhile, below the thread's stack. NULL or why not. */

@@ -4,21 +4,26 @@
  * nothing outside it but what the seat names, and has no data: so it runs where
  * it is put.
  *
- * The entry runs on a stack of the seat, with all signals blocked, and keeps
- * all registers there, with those of vectors by XSAVE. It blocks them, and
- * opens them again, on the thread's own stack, where a handler of the program
- * that is due finds itself as if it had interrupted the program: all registers
- * are in its frame or on the stack that it interrupted, as a collector of
- * garbage has it, and there is as much room as the program made. It stays clear
- * of what lies next below the stack pointer and may be in use (the red zone);
- * that there is room below is known, since the thread got a frame of a signal
- * there when it was taken (hold.c). From the moment that signals are open
- * nothing of the seat is needed: a handler may leave by siglongjmp(). The
- * kernel has no part in the return: a system call that was interrupted with a
- * time left is restarted afterwards as if nothing had been, which sigreturn(2)
- * would make impossible.
+ * A borrowed thread comes with all signals blocked, but for those of libc that
+ * others wait for. All its registers are kept in a signal frame in the seat,
+ * and the C code runs on the seat's stack. The thread goes on by sigreturn(2)
+ * from that frame: registers and mask change at once, so a signal that is due
+ * finds the thread where the program had it, as it does alone, whether a
+ * handler walks the stack, leaves by siglongjmp() or cancels the thread.
+ * Nothing is put on a stack of the program's.
+ *
+ * There are two exceptions. A thread that comes when a function returns has its
+ * signals open: it blocks them on its own stack, where it has room, as what it
+ * called was there. And sigreturn(2) makes the kernel forget how much time an
+ * interrupted call has left. If there is such a call and no signal is due, the
+ * thread opens its signals on its own stack instead, and jumps; it stays clear
+ * of what lies next below the stack pointer and may be in use (the red zone). A
+ * signal that comes in just these instructions has its handler run there, above
+ * a stack that is as it was, and nothing of the seat is needed any more.
  */
 #include "cli/attach/guest.h"
+
+#include "cli/attach/sigframe.h"
 
 #if defined __x86_64__ && defined __LP64__
 
@@ -29,6 +34,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
@@ -51,7 +57,7 @@
     "movl $14, %eax\n"                                                         \
     "syscall\n"
 #define ENTRY(seat)                                                            \
-    "cpprof__guest_entry_" #seat ":\n"                                         \
+    "cpprof__guest_return_" #seat ":\n"                                        \
     "movq %rsp, " FIELD(seat, TEXT(GUEST_RSP)) "\n"                            \
     "leaq -128(%rsp), %rsp\n"                                                  \
     PUSH                                                                       \
@@ -59,24 +65,40 @@
     "leaq " FIELD(seat, TEXT(GUEST_BEFORE)) ", %rdx\n"                         \
     SET_MASK                                                                   \
     POP                                                                        \
-    "leaq " FIELD(seat, TEXT(GUEST_SEAT_BYTES)) ", %rsp\n"                     \
+    "leaq 128(%rsp), %rsp\n"                                                   \
+    "cpprof__guest_entry_" #seat ":\n"                                         \
+    "movq %rsp, " FIELD(seat, TEXT(GUEST_RSP)) "\n"                            \
+    "leaq " FIELD(seat, TEXT(GUEST_REGS_END)) ", %rsp\n"                       \
     "pushfq\n"                                                                 \
     "cld\n"                                                                    \
-    "pushq %rax; pushq %rcx; pushq %rdx; pushq %rbx; pushq %rbp\n"             \
-    "pushq %rsi; pushq %rdi; pushq %r8; pushq %r9; pushq %r10\n"               \
-    "pushq %r11; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n"             \
+    "pushq " FIELD(seat, TEXT(GUEST_RIP)) "\n"                                 \
+    "pushq " FIELD(seat, TEXT(GUEST_RSP)) "\n"                                 \
+    "pushq %rcx; pushq %rax; pushq %rdx; pushq %rbx; pushq %rbp\n"             \
+    "pushq %rsi; pushq %rdi; pushq %r15; pushq %r14; pushq %r13\n"             \
+    "pushq %r12; pushq %r11; pushq %r10; pushq %r9; pushq %r8\n"               \
     "leaq " FIELD(seat, "0") ", %rbx\n"                                        \
+    "leaq " FIELD(seat, TEXT(GUEST_SEAT_BYTES)) ", %rsp\n"                     \
     "movl $-1, %eax\n"                                                         \
     "movl $-1, %edx\n"                                                         \
     "xsave64 " TEXT(GUEST_XSTATE) "(%rbx)\n"                                   \
     "movq %rbx, %rdi\n"                                                        \
     "call cpprof__guest_borrowed\n"                                            \
+    "testb %al, %al\n"                                                         \
+    "jz 1f\n"                                                                  \
+    /* rt_sigreturn(2) */                                                      \
+    "leaq " TEXT(GUEST_FRAME) "(%rbx), %rsp\n"                                 \
+    "movl $1, " TEXT(GUEST_LEFT) "(%rbx)\n"                                    \
+    "movl $15, %eax\n"                                                         \
+    "syscall\n"                                                                \
+    "1:\n"                                                                     \
     "movl $-1, %eax\n"                                                         \
     "movl $-1, %edx\n"                                                         \
     "xrstor64 " TEXT(GUEST_XSTATE) "(%rbx)\n"                                  \
-    "popq %r15; popq %r14; popq %r13; popq %r12; popq %r11\n"                  \
-    "popq %r10; popq %r9; popq %r8; popq %rdi; popq %rsi\n"                    \
-    "popq %rbp; popq %rbx; popq %rdx; popq %rcx; popq %rax\n"                  \
+    "leaq " TEXT(GUEST_REGS) "(%rbx), %rsp\n"                                  \
+    "popq %r8; popq %r9; popq %r10; popq %r11; popq %r12\n"                    \
+    "popq %r13; popq %r14; popq %r15; popq %rdi; popq %rsi\n"                  \
+    "popq %rbp; popq %rbx; popq %rdx; popq %rax; popq %rcx\n"                  \
+    "leaq 16(%rsp), %rsp\n"                                                    \
     "popfq\n"                                                                  \
     "movq " FIELD(seat, TEXT(GUEST_RSP)) ", %rsp\n"                            \
     "leaq -128(%rsp), %rsp\n"                                                  \
@@ -94,13 +116,18 @@
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 6\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 7\\n\\0\"\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */
 
 extern const char cpprof__guest_entry_0[], cpprof__guest_entry_1[],
-    cpprof__guest_entry_2[], cpprof__guest_entry_3[];
+    cpprof__guest_entry_2[], cpprof__guest_entry_3[], cpprof__guest_return_0[],
+    cpprof__guest_return_1[], cpprof__guest_return_2[],
+    cpprof__guest_return_3[];
+
+#define AT_REGS(i)                                                             \
+    (GUEST_FRAME + offsetof(ucontext_t, uc_mcontext.gregs) + 8 * (i))
 
 _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
                    offsetof(struct cpprof__guest, rsp) == GUEST_RSP &&
@@ -108,7 +135,9 @@ _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
                    offsetof(struct cpprof__guest, blocked) == GUEST_BLOCKED &&
                    offsetof(struct cpprof__guest, before) == GUEST_BEFORE &&
                    sizeof(struct cpprof__guest) <= GUEST_XSTATE &&
-                   GUEST_SEATS == 4,
+                   GUEST_XSTATE + CPPROF__XSTATE_MAX <= GUEST_FRAME &&
+                   AT_REGS(REG_R8) == GUEST_REGS &&
+                   AT_REGS(REG_EFL + 1) == GUEST_REGS_END && GUEST_SEATS == 4,
                "as the assembler has it");
 
 /* Code for the process: nothing that a compiler adds for this one. */
@@ -199,47 +228,88 @@ struct kernel_action {
     unsigned long flags, restorer, mask;
 };
 
-/* Signals have come meanwhile, and their handlers run before the call begins
- * again: it ends by EINTR then, as it does alone. Which handlers end it is told
- * in signal(7); of several the first counts. A signal by which musl cancels a
- * thread ends it, too: its handler does not find the thread in the call. */
-GUEST_CODE static bool
-ends_call(const struct cpprof__guest *g, uint64_t mask)
+/* Signals that come when those of before are opened. */
+GUEST_CODE static uint64_t
+due(uint64_t before)
 {
-    struct kernel_action action;
     uint64_t pending = 0;
 
+    kernel(SYS_rt_sigpending, &pending, (void *)sizeof pending, 0, 0);
+    return pending & ~before;
+}
+
+/* Handlers of these run before the call begins again: it ends by EINTR then, as
+ * it does alone. Which handlers end it is told in signal(7); of several the
+ * first counts. Each ends one that has a time. */
+GUEST_CODE static bool
+ends_call(const struct cpprof__guest *g, uint64_t signals)
+{
+    struct kernel_action action;
+
     if (g->call == CPPROF__GUEST_NO_CALL ||
-        kernel(SYS_rt_sigpending, &pending, (void *)sizeof pending, 0, 0))
+        g->call == CPPROF__GUEST_CALL_GOES_ON)
         return false;
-    pending &= ~mask;
-    if (pending & g->cancels)
-        return true;
-    if (g->call == CPPROF__GUEST_CALL_GOES_ON)
-        return false;
-    for (; pending; pending &= pending - 1)
-        if (!kernel(SYS_rt_sigaction, (void *)(__builtin_ctzll(pending) + 1L),
-                    NULL, (long)&action, sizeof mask) &&
+    for (; signals; signals &= signals - 1)
+        if (!kernel(SYS_rt_sigaction, (void *)(__builtin_ctzll(signals) + 1L),
+                    NULL, (long)&action, sizeof signals) &&
             action.handler != SIG_DFL && action.handler != SIG_IGN)
             return g->call == CPPROF__GUEST_CALL_ENDS ||
                    !(action.flags & SA_RESTART);
     return false;
 }
 
+/* The registers of vectors, as they were kept, become those of the frame. AMX
+ * data are in one only if they are in use. */
+GUEST_CODE static void
+complete_xstate(const struct cpprof__guest *g)
+{
+    char *at = (char *)g + GUEST_XSTATE;
+    uint64_t used = *(uint64_t *)(at + CPPROF__XSTATE_USED);
+    bool has_tiles = used & CPPROF__XSTATE_TILES;
+    uint32_t n = has_tiles ? g->n_xstate_tiles : g->n_xstate;
+    struct cpprof__xstate_words *words = (void *)(at + CPPROF__XSTATE_WORDS);
+
+    words->magic = CPPROF__XSTATE_MAGIC;
+    words->n_with_end = n + sizeof(uint32_t);
+    words->features =
+        has_tiles ? g->features : g->features & ~CPPROF__XSTATE_TILES;
+    words->n = n;
+    *(uint32_t *)(at + n) = CPPROF__XSTATE_END;
+}
+
+GUEST_CODE static void
+complete_frame(const struct cpprof__guest *g, uint64_t mask)
+{
+    ucontext_t *frame = (void *)((char *)g + GUEST_FRAME);
+    uint64_t cs, ss;
+
+    __asm__("mov %%cs, %k0; mov %%ss, %k1" : "=r"(cs), "=r"(ss));
+    complete_xstate(g);
+    frame->uc_flags = CPPROF__FRAME_FLAGS;
+    frame->uc_stack.ss_flags = CPPROF__FRAME_SAME_STACK;
+    frame->uc_mcontext.gregs[REG_CSGSFS] = (greg_t)(cs | ss << 48);
+    frame->uc_mcontext.fpregs = (void *)((char *)g + GUEST_XSTATE);
+    *(uint64_t *)&frame->uc_sigmask = mask;
+}
+
 /* Called by the entries. The made thread has all signals blocked, as they are
- * for the program's threads, but for that of filters, if this one has not. */
-GUEST_CODE void
+ * for the program's threads, but for that of filters, if this one has not.
+ * True: the thread goes on by the frame. */
+GUEST_CODE bool
 cpprof__guest_borrowed(struct cpprof__guest *g);
 
-GUEST_CODE void
+GUEST_CODE bool
 cpprof__guest_borrowed(struct cpprof__guest *g)
 {
+    greg_t *regs = (greg_t *)((char *)g + GUEST_REGS);
     uint64_t all = g->blocked, before;
     pthread_attr_t small;
     unsigned long thread;
     int *at, kept;
+    bool ends;
 
     before = g->has_mask ? g->mask : g->before;
+    g->before = before;
     all &= before | ~OF_FILTERS;
     set_mask(&all);
     protect();
@@ -254,22 +324,27 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
         __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_NO_THREAD,
                          __ATOMIC_RELEASE);
     *at = kept;
-    if (ends_call(g, before)) {
-        *(volatile int64_t *)((char *)g + GUEST_SEAT_BYTES - GUEST_RAX) =
-            -EINTR;
-        g->rip += GUEST_CALL_BYTES;
+    complete_frame(g, before);
+    ends = ends_call(g, due(before) & ~g->held_back);
+    if (ends) {
+        regs[REG_RAX] = -EINTR;
+        regs[REG_RIP] += GUEST_CALL_BYTES;
     }
-    g->before = before;
+    return ends || !g->has_time;
 }
 
 size_t
-cpprof__guest_entry(unsigned seat)
+cpprof__guest_entry(unsigned seat, bool by_return)
 {
     const char *const entries[] = {cpprof__guest_entry_0, cpprof__guest_entry_1,
                                    cpprof__guest_entry_2,
                                    cpprof__guest_entry_3};
+    const char *const returns[] = {
+        cpprof__guest_return_0, cpprof__guest_return_1, cpprof__guest_return_2,
+        cpprof__guest_return_3};
 
-    return (size_t)(entries[seat] - __start_cpprof_guest);
+    return (size_t)((by_return ? returns : entries)[seat] -
+                    __start_cpprof_guest);
 }
 
 bool

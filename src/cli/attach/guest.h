@@ -14,7 +14,7 @@
 #ifndef CLI_ATTACH_GUEST_H
 #define CLI_ATTACH_GUEST_H
 
-/* Also for assembler. Offsets in struct cpprof__guest. */
+/* Also for assembler. Offsets in struct cpprof__guest, and in the seat. */
 #define GUEST_CODE_BYTES 4096
 #define GUEST_SEATS      4
 #define GUEST_SEAT_BYTES 131072
@@ -23,9 +23,11 @@
 #define GUEST_LEFT       16
 #define GUEST_BLOCKED    64
 #define GUEST_BEFORE     72
-#define GUEST_RAX        16    /* below the end of the seat, where it is kept */
 #define GUEST_CALL_BYTES 2     /* of the instruction of a system call */
 #define GUEST_XSTATE     24576 /* in the seat, of at most 16 KiB */
+#define GUEST_FRAME      40960 /* in the seat: a ucontext_t, */
+#define GUEST_REGS       41000 /* in it: those of numbers, */
+#define GUEST_REGS_END   41144 /* up to the flags */
 #define GUEST_BYTES      (GUEST_CODE_BYTES + GUEST_SEATS * (long)GUEST_SEAT_BYTES)
 
 #ifndef __ASSEMBLER__
@@ -34,7 +36,7 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 6\n"
+#define GUEST_MAGIC       "cpprof guest 7\n"
 #define GUEST_MAGIC_BYTES 16
 
 /* Of the made thread: libc keeps it for the next thread of the program, and all
@@ -65,7 +67,7 @@ enum cpprof__guest_call {
 struct cpprof__guest {
     uint64_t rip;  /* where the borrowed thread goes on */
     uint64_t rsp;  /* the thread's, kept by the entry; 0: it has not come */
-    uint32_t left; /* the borrowed thread has gone on */
+    uint32_t left; /* the borrowed thread goes on */
     uint32_t state;
     uint32_t has_argument; /* function(argument, message, size) */
     int32_t result;        /* of the function; 0 is good */
@@ -76,9 +78,15 @@ struct cpprof__guest {
                             * to; 0: the thread was sent to it */
     uint64_t blocked;      /* signals that the borrowed thread blocks here */
     uint64_t before;       /* signals that it blocks afterwards */
-    uint64_t cancels;      /* signals by which musl cancels it there, or none */
-    uint32_t call;         /* enum cpprof__guest_call */
-    int32_t tid;           /* of the borrowed thread */
+    uint64_t held_back; /* signals that only the call blocks, as ppoll() does */
+    uint32_t call;      /* enum cpprof__guest_call */
+    uint32_t has_time;  /* the kernel knows how much time the call has left */
+    int32_t tid;        /* of the borrowed thread */
+
+    /* Registers of vectors as a signal frame has them. */
+    uint32_t n_xstate;       /* bytes without AMX data, */
+    uint32_t n_xstate_tiles; /* with them */
+    uint64_t features;       /* all that the kernel keeps */
 
     /* In libc. */
     int (*pthread_create)(unsigned long *, void *, void *(*)(void *), void *);
@@ -104,9 +112,10 @@ struct cpprof__guest {
 extern const char __start_cpprof_guest[] __attribute__((visibility("hidden")));
 extern const char __stop_cpprof_guest[] __attribute__((visibility("hidden")));
 
-/* Where the entry of each seat is in it. */
+/* Where the entry of a seat is in it: for a thread that was sent there with all
+ * signals blocked, or for one that comes by itself when it returns. */
 size_t
-cpprof__guest_entry(unsigned seat);
+cpprof__guest_entry(unsigned seat, bool by_return);
 
 /* Is there such code for this processor? */
 bool

@@ -28,6 +28,7 @@
 
 #include "arch/clock.h"
 #include "arch/kernel.h"
+#include "cli/attach/sigframe.h"
 
 #include <cpprof/object.h>
 #include <elf.h>
@@ -170,24 +171,42 @@ is_signal(int status)
     return status >> 16 == 0 && WSTOPSIG(status) != (SIGTRAP | 0x80);
 }
 
-/* Is a signal waiting that the thread does not block? */
-static bool
-has_signal(const struct cpprof__held *held)
+static uint64_t
+signals_of(const struct cpprof__buffer *status, const char *name)
 {
-    static const char *const fields[] = {"SigPnd", "ShdPnd"};
-    struct cpprof__buffer status = {0};
-    uint64_t pending = 0;
     char value[32];
-    unsigned i;
+
+    cpprof__status_field(status, name, value, sizeof value);
+    return strtoull(value, NULL, 16);
+}
+
+uint64_t
+cpprof__status_pending(const struct cpprof__buffer *status)
+{
+    return signals_of(status, "SigPnd") | signals_of(status, "ShdPnd");
+}
+
+uint64_t
+cpprof__status_blocked(const struct cpprof__buffer *status)
+{
+    return signals_of(status, "SigBlk");
+}
+
+/* The mask of a call like ppoll() is in force until the thread goes on; ptrace
+ * tells of the one that comes back then. No call that the kernel restarts by
+ * itself after a signal has one. */
+static void
+read_signals(struct cpprof__held *held)
+{
+    struct cpprof__buffer status = {0};
+    uint64_t blocked;
 
     cpprof__read_proc(&status, "/proc/%d/task/%d/status", (int)held->pid,
                       (int)held->tid);
-    for (i = 0; i < 2; i++) {
-        cpprof__status_field(&status, fields[i], value, sizeof value);
-        pending |= strtoull(value, NULL, 16);
-    }
+    blocked = cpprof__status_blocked(&status);
+    held->held_back = blocked & ~held->mask;
+    held->has_signal = cpprof__status_pending(&status) & ~blocked;
     cpprof__buffer_free(&status);
-    return pending & ~held->mask;
 }
 
 /* Calls that give EINTR for a stop, and may be made once more. */
@@ -253,11 +272,14 @@ restart_call(struct cpprof__held *held)
     r->orig_rax = (unsigned long long)-1;
     if (number < 0)
         return;
-    if (result == -ERESTART_RESTARTBLOCK)
+    if (result == -EINTR || result == -ERESTARTNOHAND)
+        read_signals(held);
+    held->has_time = result == -ERESTART_RESTARTBLOCK;
+    if (held->has_time)
         r->rax = SYS_restart_syscall;
     else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
              result == -ERESTARTNOHAND ||
-             (result == -EINTR && may_repeat(number) && !has_signal(held)))
+             (result == -EINTR && may_repeat(number) && !held->has_signal))
         r->rax = (unsigned long long)number;
     else
         return;
@@ -347,26 +369,6 @@ cpprof__hold_release(struct cpprof__held *held)
 
 /* --------------------------------------------------- the signal frame ---- */
 
-/* In the registers of vectors, as the kernel writes them into a frame: bytes
- * 464 and on say so, and a word follows (asm/sigcontext.h). */
-#define XSTATE_MAX      16384
-#define XSTATE_FEATURES 464 /* of ptrace(2): the enabled features */
-#define XSTATE_USED     512
-#define XSTATE_TILES    (1ull << 18) /* AMX data: in a frame only if in use */
-#define MAGIC_1         0x46505853u
-#define MAGIC_2         0x46505845u
-struct xstate_words {
-    uint32_t magic, n_with_magic;
-    uint64_t features;
-    uint32_t n;
-};
-
-/* The flags that a frame of a 64-bit program has (asm/ucontext.h). */
-#define UC_FLAGS 7
-
-/* restore_altstack() refuses this, and leaves what there is. */
-#define NO_CHANGE 4
-
 /* What is below the stack pointer may be in use. */
 #define RED_ZONE 128
 
@@ -395,31 +397,50 @@ xstate_bytes(uint64_t features)
     return n;
 }
 
+/* All that the kernel keeps of a thread (XCR0). */
+static uint64_t
+features_kept(void)
+{
+    uint32_t lo, hi;
+
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    return lo | (uint64_t)hi << 32;
+}
+
+void
+cpprof__hold_describe_xstate(struct cpprof__guest *guest)
+{
+    guest->features = features_kept();
+    guest->n_xstate = xstate_bytes(guest->features & ~CPPROF__XSTATE_TILES);
+    guest->n_xstate_tiles = xstate_bytes(guest->features);
+}
+
 /* Read the state and make it one of a frame. Its size, with the last word; 0:
  * cannot be read. */
 static size_t
 read_xstate(pid_t tid, uint8_t *data)
 {
-    struct iovec io = {data, XSTATE_MAX};
-    const uint32_t magic_2 = MAGIC_2;
+    struct iovec io = {data, CPPROF__XSTATE_MAX};
+    const uint32_t end = CPPROF__XSTATE_END;
     uint64_t features, used;
-    struct xstate_words words = {.magic = MAGIC_1};
+    struct cpprof__xstate_words words = {.magic = CPPROF__XSTATE_MAGIC};
 
     if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &io) || io.iov_len < 576)
         return 0;
-    memcpy(&features, data + XSTATE_FEATURES, sizeof features);
-    memcpy(&used, data + XSTATE_USED, sizeof used);
-    if (!(used & XSTATE_TILES))
-        features &= ~XSTATE_TILES;
+    memcpy(&features, data + CPPROF__XSTATE_WORDS, sizeof features);
+    memcpy(&used, data + CPPROF__XSTATE_USED, sizeof used);
+    if (!(used & CPPROF__XSTATE_TILES))
+        features &= ~CPPROF__XSTATE_TILES;
     words.features = features;
     words.n = xstate_bytes(features);
-    words.n_with_magic = words.n + (uint32_t)sizeof magic_2;
-    if (words.n > io.iov_len || words.n_with_magic > XSTATE_MAX)
+    words.n_with_end = words.n + (uint32_t)sizeof end;
+    if (words.n > io.iov_len || words.n_with_end > CPPROF__XSTATE_MAX)
         return 0;
-    memset(data + XSTATE_FEATURES, 0, XSTATE_USED - XSTATE_FEATURES);
-    memcpy(data + XSTATE_FEATURES, &words, sizeof words);
-    memcpy(data + words.n, &magic_2, sizeof magic_2);
-    return words.n_with_magic;
+    memset(data + CPPROF__XSTATE_WORDS, 0,
+           CPPROF__XSTATE_USED - CPPROF__XSTATE_WORDS);
+    memcpy(data + CPPROF__XSTATE_WORDS, &words, sizeof words);
+    memcpy(data + words.n, &end, sizeof end);
+    return words.n_with_end;
 }
 
 static void
@@ -429,8 +450,8 @@ fill_frame(struct frame *frame, const struct cpprof__held *held,
     const struct user_regs_struct *r = &held->regs;
     greg_t *g = frame->context.uc_mcontext.gregs;
 
-    frame->context.uc_flags = UC_FLAGS;
-    frame->context.uc_stack.ss_flags = NO_CHANGE;
+    frame->context.uc_flags = CPPROF__FRAME_FLAGS;
+    frame->context.uc_stack.ss_flags = CPPROF__FRAME_SAME_STACK;
     g[REG_R8] = (greg_t)r->r8;
     g[REG_R9] = (greg_t)r->r9;
     g[REG_R10] = (greg_t)r->r10;
@@ -498,6 +519,21 @@ cpprof__hold_has_descriptor(const struct cpprof__held *held,
     /* glibc tells the kernel of a list in the descriptor of each thread. */
     return !syscall(SYS_get_robust_list, held->tid, &list, &n) && list &&
            (uint64_t)(uintptr_t)list - own < OWN_WORDS * sizeof own;
+}
+
+/* As of Linux 6.4 (linux/ptrace.h, linux/prctl.h). */
+#define GET_DISPATCH 0x4210
+struct dispatch {
+    uint64_t mode, selector, offset, length;
+};
+
+bool
+cpprof__hold_is_dispatched(const struct cpprof__held *held)
+{
+    struct dispatch dispatch = {0};
+
+    return !ptrace(GET_DISPATCH, held->tid, sizeof dispatch, &dispatch) &&
+           dispatch.mode;
 }
 
 /* What a thread's stack may grow into; empty: not known. */
@@ -619,7 +655,7 @@ const char *
 cpprof__hold_prepare(struct cpprof__held *held,
                      const struct cpprof__target *target)
 {
-    static uint8_t xstate[XSTATE_MAX];
+    static uint8_t xstate[CPPROF__XSTATE_MAX];
     struct frame frame = {.return_to = target->images.sigreturn};
     size_t n = read_xstate(held->tid, xstate);
     uint64_t at_xstate = (held->regs.rsp - RED_ZONE - n) & -64ull;

@@ -25,7 +25,8 @@
 
 /* The functions of libc in which a thread may hold what pthread_create() takes,
  * or is where it would end differently: malloc, lists of stacks, fork, exit,
- * and those by which stacks and arenas come and go. */
+ * and those by which stacks and arenas come and go. A thread that waits in
+ * pthread_join() holds nothing; its end has no name (stack.c). */
 static const char *const unsafe_names[] = {"malloc",
                                            "free",
                                            "calloc",
@@ -43,7 +44,6 @@ static const char *const unsafe_names[] = {"malloc",
                                            "mallinfo2",
                                            "mallopt",
                                            "pthread_create",
-                                           "pthread_join",
                                            "pthread_detach",
                                            "atexit",
                                            "on_exit",
@@ -83,9 +83,6 @@ static const char *const unsafe_names[] = {"malloc",
                                            "setresgid",
                                            "setgroups",
                                            "__register_atfork",
-                                           "pthread_timedjoin_np",
-                                           "pthread_tryjoin_np",
-                                           "pthread_clockjoin_np",
                                            "pthread_getattr_np",
                                            "pthread_attr_setstack",
                                            "pthread_setattr_default_np"};
@@ -326,9 +323,9 @@ find_unsafe(struct cpprof__images *images)
 uint64_t
 cpprof__images_blocked(const struct cpprof__images *images)
 {
-    /* By signal 33 glibc changes credentials and musl cancels a thread, which
-     * has to find it where it waits; musl changes credentials by 34. */
-    return ~(1ull << 31 | (images->is_musl ? 1ull << 33 : 1ull << 32));
+    /* glibc changes credentials by 33, and cancels a thread by 32, which has to
+     * find it where it waits. musl has 34 and 33; its 32 is for timers. */
+    return ~(images->is_musl ? 1ull << 31 | 1ull << 33 : 1ull << 32);
 }
 
 /* -------------------------------------------------------------- files ---- */

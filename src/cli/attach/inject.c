@@ -68,6 +68,7 @@
 /* What the child found, in memory that it shares with us. */
 struct result {
     bool done;
+    bool is_back;        /* nobody comes to the seat any more */
     bool is_unwanted;    /* what we found: to end before it is done */
     uint64_t area, seat; /* addresses in the process */
     unsigned number;     /* of the seat */
@@ -230,14 +231,58 @@ take_back(const struct cpprof__target *t, uint64_t area, unsigned number)
         is_back = !head.guest.rsp;
     else if (cpprof__hold_take(&held, t->pid, head.guest.tid)) {
         is_back = cpprof__target_read(t->pid, at, head.bytes, HEAD_BYTES) &&
-                  will_not_come(&held, &head.guest,
-                                area + cpprof__guest_entry(number));
+                  will_not_come(
+                      &held, &head.guest,
+                      area + cpprof__guest_entry(number, head.guest.return_at));
         cpprof__hold_release(&held);
     } else
         is_back = false;
     return is_back && cpprof__target_write(
                           t->pid, at + offsetof(struct cpprof__guest, turn),
                           &free_turn, sizeof free_turn);
+}
+
+/* Of a thread that waits in the kernel; false: it runs, or is gone. */
+static bool
+read_place(pid_t pid, pid_t tid, uint64_t *rsp, uint64_t *rip)
+{
+    struct cpprof__buffer text = {0};
+    const char *at;
+    bool is_waiting = false;
+
+    cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+    /* Its last words; "running" is alone. */
+    at = text.data ? strrchr((char *)text.data, ' ') : NULL;
+    if (at && at - 1 > (char *)text.data) {
+        *rip = strtoull(at, NULL, 0);
+        for (at--; at > (char *)text.data && *at != ' '; at--)
+            ;
+        *rsp = strtoull(at, NULL, 0);
+        is_waiting = true;
+    }
+    cpprof__buffer_free(&text);
+    return is_waiting;
+}
+
+/* The thread that was borrowed goes on; is it beyond what is in the area? It
+ * may be without a processor between two instructions, for long. */
+static bool
+is_out(const struct attempt *a, pid_t tid)
+{
+    pid_t pid = a->target->pid;
+    struct cpprof__held held;
+    uint64_t rsp, rip;
+
+    if (tgkill(pid, tid, 0) && errno == ESRCH)
+        return true;
+    if (!read_place(pid, tid, &rsp, &rip)) {
+        if (!cpprof__hold_take(&held, pid, tid))
+            return false;
+        rsp = held.regs.rsp;
+        rip = held.regs.rip;
+        cpprof__hold_release(&held);
+    }
+    return rip - a->area >= GUEST_BYTES && rsp - a->area >= GUEST_BYTES;
 }
 
 /* May the next call have it? One that was prepared is a killed command's, as no
@@ -250,7 +295,8 @@ is_free(const struct attempt *a, unsigned number,
         return true;
     if (seat->state == CPPROF__GUEST_PREPARED)
         return a->is_alone && take_back(a->target, a->area, number);
-    return seat->left && seat->state >= CPPROF__GUEST_DONE;
+    return seat->left && seat->state >= CPPROF__GUEST_DONE &&
+           is_out(a, seat->tid);
 }
 
 /* Choose the seat that nobody sits in and that was free for longest. */
@@ -277,6 +323,8 @@ choose_seat(struct attempt *a)
     return least != UINT64_MAX;
 }
 
+#define WITHIN "a thread is on a stack within another"
+
 static const char *
 make_area(struct attempt *a, struct cpprof__held *held,
           const struct cpprof__safety *safety)
@@ -287,9 +335,8 @@ make_area(struct attempt *a, struct cpprof__held *held,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                              (uint64_t)-1,
                              0};
-    const char *why = safety->may_be_nested
-                          ? "a thread is on a stack within another"
-                          : cpprof__hold_prepare(held, a->target);
+    const char *why =
+        safety->may_be_nested ? WITHIN : cpprof__hold_prepare(held, a->target);
     long area;
 
     if (why)
@@ -307,8 +354,6 @@ make_area(struct attempt *a, struct cpprof__held *held,
 }
 
 /* -------------------------------------------------------------- thread ---- */
-
-#define MUSL_CANCELS (1ull << 32) /* a thread, by signal 33 */
 
 /* Leave it to itself, on the way to the entry. */
 static bool
@@ -329,8 +374,7 @@ static bool
 seat_thread(struct attempt *a, struct cpprof__held *held,
             const struct cpprof__safety *safety)
 {
-    uint64_t entry = a->area + cpprof__guest_entry(a->seat);
-    const struct cpprof__images *images = &a->target->images;
+    uint64_t entry = a->area + cpprof__guest_entry(a->seat, !safety->is_safe);
     struct result *r = a->result;
     struct cpprof__guest *g = a->guest;
     bool done;
@@ -344,9 +388,10 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
     g->rip = safety->is_safe ? held->regs.rip : safety->return_to;
     g->mask = held->mask;
     g->has_mask = safety->is_safe;
-    g->blocked = cpprof__images_blocked(images);
+    g->blocked = cpprof__images_blocked(&a->target->images);
     g->call = safety->is_safe ? held->call : CPPROF__GUEST_NO_CALL;
-    g->cancels = cpprof__is_cancelled_at(images, g->rip) ? MUSL_CANCELS : 0;
+    g->held_back = safety->is_safe ? held->held_back : 0;
+    g->has_time = safety->is_safe && held->has_time;
     if (!cpprof__target_write(held->pid, r->seat, g, sizeof *g)) {
         cpprof__hold_release(held);
         return fail(a, "memory of the process cannot be written");
@@ -368,6 +413,52 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
  * may wait for it who has the lock that pthread_create() takes. */
 #define OF_LIBC (3ull << 31)
 
+/* Does a call have a mask of signals of its own? This argument, from 1 on, is
+ * it; 0: it has always. */
+static const struct {
+    short number, argument;
+} masked[] = {{SYS_rt_sigsuspend, 0}, {SYS_ppoll, 4},
+              {SYS_pselect6, 6},      {SYS_epoll_pwait, 5},
+              {SYS_epoll_pwait2, 5},  {SYS_io_uring_enter, 5},
+              {SYS_io_pgetevents, 6}};
+
+/* Of the text of /proc/PID/task/TID/syscall: the number of the call, and its
+ * arguments. */
+static bool
+has_own_mask(const char *call)
+{
+    uint64_t words[7];
+    char *end;
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof *words; i++) {
+        words[i] = strtoull(call, &end, 0);
+        call = end;
+    }
+    for (i = 0; i < sizeof masked / sizeof *masked; i++)
+        if (masked[i].number == (long)words[0])
+            return !masked[i].argument || words[masked[i].argument];
+    return false;
+}
+
+/* Has a signal come that the call of a thread holds back? It comes when the
+ * call begins again, as it does after each stop. */
+static bool
+holds_signal_back(pid_t pid, pid_t tid)
+{
+    struct cpprof__buffer text = {0};
+    bool is_masked;
+
+    cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+    is_masked = text.data && has_own_mask((char *)text.data);
+    if (is_masked)
+        cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    is_masked = is_masked &&
+                (cpprof__status_pending(&text) & cpprof__status_blocked(&text));
+    cpprof__buffer_free(&text);
+    return is_masked;
+}
+
 /* Stop it, and borrow it if it may be. */
 static bool
 try_thread(struct attempt *a, pid_t tid)
@@ -376,6 +467,9 @@ try_thread(struct attempt *a, pid_t tid)
     struct cpprof__safety safety;
     const char *why;
 
+    if (holds_signal_back(a->target->pid, tid))
+        return fail(a, "thread %d waits, and holds back a signal that has come",
+                    (int)tid);
     if (!cpprof__hold_take(&held, a->target->pid, tid))
         return fail(a, "thread %d did not stop", (int)tid);
     a->result->how.n_tries++;
@@ -396,6 +490,11 @@ try_thread(struct attempt *a, pid_t tid)
         why = "a thread is in a handler of libc's, or blocks its signals";
     else if (!cpprof__hold_has_descriptor(&held, a->target))
         why = "a thread is none of libc's, or has moved its thread pointer";
+    else if (cpprof__hold_is_dispatched(&held))
+        why = "the program answers system calls of a thread itself "
+              "(PR_SET_SYSCALL_USER_DISPATCH)";
+    else if (held.has_time && safety.may_be_nested)
+        why = WITHIN;
     else
         why = a->area ? NULL : make_area(a, &held, &safety);
     if (why) {
@@ -417,12 +516,13 @@ static int
 rank_of_call(long number)
 {
     static const short waits[] = {
-        SYS_epoll_wait, SYS_epoll_pwait,     SYS_poll,
-        SYS_ppoll,      SYS_select,          SYS_pselect6,
-        SYS_accept,     SYS_accept4,         SYS_recvfrom,
-        SYS_recvmsg,    SYS_rt_sigtimedwait, SYS_wait4,
-        SYS_waitid,     SYS_nanosleep,       SYS_clock_nanosleep,
+        SYS_epoll_wait, SYS_epoll_pwait,     SYS_ppoll,   SYS_select,
+        SYS_pselect6,   SYS_accept,          SYS_accept4, SYS_recvfrom,
+        SYS_recvmsg,    SYS_rt_sigtimedwait, SYS_wait4,   SYS_waitid,
         SYS_read};
+    /* Of these the kernel keeps the time that is left: guest.c. */
+    static const short timed[] = {SYS_poll, SYS_nanosleep, SYS_clock_nanosleep,
+                                  SYS_futex};
     static const short never[] = {SYS_vfork,  SYS_fork,       SYS_clone,
                                   SYS_clone3, SYS_execve,     SYS_execveat,
                                   SYS_exit,   SYS_exit_group, SYS_rt_sigreturn};
@@ -434,7 +534,10 @@ rank_of_call(long number)
     for (i = 0; i < sizeof waits / sizeof *waits; i++)
         if (waits[i] == number)
             return 0;
-    return number == SYS_futex ? 1 : 2;
+    for (i = 0; i < sizeof timed / sizeof *timed; i++)
+        if (timed[i] == number)
+            return 1;
+    return 2;
 }
 
 /* Threads of ours, of an attach before, are left alone: they may return only
@@ -528,7 +631,7 @@ try_and_rest(struct attempt *a, pid_t tid)
     return done;
 }
 
-/* What the child does. */
+/* Until a thread is borrowed. */
 static void
 borrow(struct attempt *a)
 {
@@ -537,6 +640,9 @@ borrow(struct attempt *a)
     size_t n, i;
     bool done = false;
 
+    a->area = a->result->area ? a->result->area : find_area(a->target);
+    if (a->area && !choose_seat(a))
+        a->area = 0;
     cpprof__patience_begin(&patience, SEEK_NS);
     do {
         threads = list_threads(a->target, &n);
@@ -556,6 +662,67 @@ borrow(struct attempt *a)
         cpprof__sleep_ns(5000000);
     } while (cpprof__patience_has(&patience) && !is_unwanted(a) &&
              !kill(a->target->pid, 0) && cpprof__attach_is_same(a->target));
+}
+
+/* --------------------------------------------------------------- child ---- */
+
+/* A thread that is stopped waits for us: we come first where we may, and end
+ * when it was let go, whatever a terminal says. */
+static void
+prepare_child(void)
+{
+    sigset_t set;
+
+    sigfillset(&set);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    setpriority(PRIO_PROCESS, 0, -20);
+}
+
+/* Until the child has ended; false: it cannot be waited for. */
+static bool
+wait_for_child(struct attempt *a, pid_t child)
+{
+    pid_t ended;
+    int status;
+
+    while (!(ended = waitpid(child, &status, WNOHANG))) {
+        if (is_given_up(a->result->since_ns))
+            __atomic_store_n(&a->result->is_unwanted, true, __ATOMIC_RELAXED);
+        cpprof__sleep_ns(POLL_NS);
+    }
+    return ended == child;
+}
+
+/* Threads are stopped by a child of ours alone. */
+static bool
+by_child(struct attempt *a, void (*work)(struct attempt *a))
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        prepare_child();
+        work(a);
+        _exit(0);
+    }
+    return child > 0 && wait_for_child(a, child);
+}
+
+static bool
+borrow_by_child(struct attempt *a, char message[CPPROF__REASON_BYTES])
+{
+    if (!by_child(a, borrow))
+        snprintf(a->result->message, sizeof a->result->message, "%s",
+                 strerror(errno));
+    if (!a->result->done)
+        memcpy(message, a->result->message, sizeof a->result->message);
+    return a->result->done;
+}
+
+static void
+take_back_seat(struct attempt *a)
+{
+    a->result->is_back =
+        take_back(a->target, a->result->area, a->result->number);
 }
 
 /* -------------------------------------------------------------- result ---- */
@@ -606,14 +773,16 @@ wait_while(const struct cpprof__target *t, struct result *r, uint32_t state,
 
 /* *again: the thread did not come, and another may be tried. */
 static bool
-read_result(const struct cpprof__target *t, struct result *r,
-            struct cpprof__guest *g, char message[CPPROF__REASON_BYTES],
-            bool *again)
+read_result(struct attempt *a, char message[CPPROF__REASON_BYTES], bool *again)
 {
+    const struct cpprof__target *t = a->target;
+    struct cpprof__guest *g = a->guest;
+    struct result *r = a->result;
     uint32_t state = wait_while(t, r, CPPROF__GUEST_PREPARED, SOON_NS);
 
-    *again = state == CPPROF__GUEST_PREPARED && r->how.was_unsafe &&
-             take_back(t, r->area, r->number);
+    r->is_back = false;
+    *again = state == CPPROF__GUEST_PREPARED && by_child(a, take_back_seat) &&
+             r->is_back;
     if (state == CPPROF__GUEST_PREPARED && !*again)
         state = wait_while(t, r, CPPROF__GUEST_PREPARED, COME_NS);
     if (state == CPPROF__GUEST_RUNS)
@@ -667,6 +836,7 @@ fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
     if (t->loaded)
         g->known = (void *)(uintptr_t)cpprof__image_symbol(t->loaded, function);
     g->has_argument = argument != NULL;
+    cpprof__hold_describe_xstate(g);
     strcpy(g->thread, GUEST_THREAD);
     return snprintf(g->function, sizeof g->function, "%s", function) <
                (int)sizeof g->function &&
@@ -674,52 +844,6 @@ fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
                (int)sizeof g->library &&
            snprintf(g->argument, sizeof g->argument, "%s",
                     argument ? argument : "") < (int)sizeof g->argument;
-}
-
-/* A thread that is stopped waits for us: we come first where we may, and end
- * when it was let go, whatever a terminal says. */
-static void
-prepare_child(void)
-{
-    sigset_t set;
-
-    sigfillset(&set);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    setpriority(PRIO_PROCESS, 0, -20);
-}
-
-/* Until the child has ended; false: it cannot be waited for. */
-static bool
-wait_for_child(struct attempt *a, pid_t child)
-{
-    pid_t ended;
-    int status;
-
-    while (!(ended = waitpid(child, &status, WNOHANG))) {
-        if (is_given_up(a->result->since_ns))
-            __atomic_store_n(&a->result->is_unwanted, true, __ATOMIC_RELAXED);
-        cpprof__sleep_ns(POLL_NS);
-    }
-    return ended == child;
-}
-
-/* The child, and what it left. */
-static bool
-borrow_by_child(struct attempt *a, char message[CPPROF__REASON_BYTES])
-{
-    pid_t child = fork();
-
-    if (child == 0) {
-        prepare_child();
-        borrow(a);
-        _exit(0);
-    }
-    if (child < 0 || !wait_for_child(a, child))
-        snprintf(a->result->message, sizeof a->result->message, "%s",
-                 strerror(errno));
-    if (!a->result->done)
-        memcpy(message, a->result->message, sizeof a->result->message);
-    return a->result->done;
 }
 
 /* One thread that comes or does not, until one does. */
@@ -734,11 +858,7 @@ call(struct attempt *a, char message[CPPROF__REASON_BYTES])
     do {
         *a->guest = asked;
         a->result->done = again = a->result->how.was_unsafe = false;
-        a->area = a->result->area ? a->result->area : find_area(a->target);
-        if (a->area && !choose_seat(a))
-            a->area = 0;
-        done = borrow_by_child(a, message) &&
-               read_result(a->target, a->result, a->guest, message, &again);
+        done = borrow_by_child(a, message) && read_result(a, message, &again);
     } while (again && !is_given_up(a->result->since_ns) &&
              cpprof__patience_has(&patience));
     return done;

@@ -234,13 +234,6 @@ step_musl(struct walk *w, uint64_t pc, bool is_leaf,
     return (struct step){.is_done = true, .return_at = f->return_at};
 }
 
-static bool
-is_musl(const struct cpprof__images *images, uint64_t pc)
-{
-    return images->is_musl &&
-           pc - images->libc->lo < images->libc->hi - images->libc->lo;
-}
-
 /* ------------------------------------------------------------- verdict ---- */
 
 static bool
@@ -251,10 +244,22 @@ is_unsafe(const struct cpprof__images *images, uint64_t pc)
 }
 
 static bool
-is_nameless(const struct cpprof__images *images, uint64_t pc)
+is_in_libc(const struct cpprof__images *images, uint64_t pc)
 {
     return images->libc &&
-           pc - images->libc->lo < images->libc->hi - images->libc->lo &&
+           pc - images->libc->lo < images->libc->hi - images->libc->lo;
+}
+
+static bool
+is_musl(const struct cpprof__images *images, uint64_t pc)
+{
+    return images->is_musl && is_in_libc(images, pc);
+}
+
+static bool
+is_nameless(const struct cpprof__images *images, uint64_t pc)
+{
+    return is_in_libc(images, pc) &&
            !cpprof__range_has(images->named, images->n_named, pc);
 }
 
@@ -317,7 +322,10 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
     static struct walk w; /* large, and this program has one thread */
     const struct cpprof__images *images = &target->images;
     struct cpprof__safety safety = {.is_safe = true};
-    bool is_inner = is_running;    /* nameless frames are counted so far */
+    /* Functions of libc that have no name may hold anything. They count where
+     * all frames so far are of libc, and where they have called one that is not
+     * safe: nobody would find pthread_join() above munmap(). */
+    bool is_in_libc_yet = is_running, was_bad = false, is_inner;
     bool is_waiting = !is_running; /* all so far are of what waits in musl */
     struct cpprof__musl_frame frame;
     uint64_t pc = r->rip, sp;
@@ -352,7 +360,8 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
         if (cpprof__range_has(images->never, images->n_never, pc))
             return (struct cpprof__safety){0};
         sp = w.regs.sp;
-        is_inner = is_inner && !is_bad && is_nameless(images, pc);
+        is_inner = (is_in_libc_yet || was_bad) && is_nameless(images, pc);
+        is_in_libc_yet = is_in_libc_yet && is_in_libc(images, pc);
         if (is_musl(images, pc) && !is_signal_return(&w)) {
             step = step_musl(&w, pc, is_leaf, &frame);
             is_bad = step.is_done && !step.is_root &&
@@ -364,7 +373,8 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
             step = step_on(&w, pc);
             is_waiting = false;
         }
-        if (is_bad || is_inner) {
+        was_bad = is_bad || is_inner;
+        if (was_bad) {
             safety = (struct cpprof__safety){
                 .return_at = step.is_root ? 0 : step.return_at,
                 .return_to = step.is_root ? 0 : w.regs.pc};
@@ -380,7 +390,7 @@ cpprof__stack_is_safe(const struct cpprof__target *target,
         /* The frame of a signal handler goes on where it was interrupted. */
         is_leaf = !step.return_at;
         pc = is_leaf ? w.regs.pc : w.regs.pc - 1;
-        is_inner |= is_leaf;
+        is_in_libc_yet |= is_leaf;
     }
     return (struct cpprof__safety){0};
 }
