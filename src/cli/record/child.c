@@ -8,7 +8,7 @@
 
 #include "arch/clock.h"
 #include "base/buffer.h"
-
+#include "cli/attach/attach.h"
 #include "cli/messages.h"
 
 #include <dlfcn.h>
@@ -27,8 +27,9 @@
 #define NS_PER_S 1000000000
 
 /* The signals are taken with sigtimedwait(), so no system call is interrupted.
- */
-static const int waited_for[] = {SIGCHLD, SIGTERM, SIGHUP};
+ * All but SIGCHLD mean the command: whoever started us knows our pid alone. */
+static const int waited_for[] = {SIGCHLD, SIGTERM, SIGHUP,  SIGINT,
+                                 SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
 
 /* SIGINT and SIGQUIT come from the terminal to the command as well, and it
  * alone decides what they mean; a closed stderr and a limit on the size of
@@ -253,6 +254,55 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
     return cannot_run(options->command[0], sys);
 }
 
+/*
+ * What comes to us and not to the command goes on to it. A terminal's signals,
+ * and those that somebody in our process group sends, have most often been sent
+ * to the whole group. A signal of the command itself is for whoever started it,
+ * as X servers tell by SIGUSR1 that they are ready.
+ */
+static void
+pass_on(pid_t command, int signal, const siginfo_t *info)
+{
+    bool is_sent = info->si_code <= 0;
+
+    if (signal == SIGTERM || signal == SIGHUP)
+        kill(command, signal);
+    else if (is_sent && info->si_pid == command)
+        kill(getppid(), signal);
+    else if (is_sent && (!info->si_pid || getpgid(info->si_pid) != getpgrp()))
+        kill(command, signal);
+}
+
+/* It has stopped, and nobody has continued it since that was told. */
+static bool
+is_stopped_yet(pid_t command)
+{
+    siginfo_t again = {0};
+
+    return cpprof__attach_is_stopped(command) &&
+           !waitid(P_PID, (id_t)command, &again,
+                   WSTOPPED | WNOHANG | WNOWAIT) &&
+           !again.si_pid;
+}
+
+/* The command was stopped, and maybe alone. At a terminal the shell goes on
+ * when we stop, too, and continues both of us or us alone. */
+static void
+stop_with(pid_t command)
+{
+    int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    bool is_in_front = terminal >= 0 && tcgetpgrp(terminal) == getpgrp() &&
+                       getpgid(command) == getpgrp();
+
+    if (terminal >= 0)
+        close(terminal);
+    if (!is_in_front)
+        return;
+    raise(SIGSTOP);
+    if (is_stopped_yet(command))
+        kill(command, SIGCONT);
+}
+
 bool
 cpprof__record_child_wait(struct cpprof__record_child *child, double seconds,
                           struct cpprof__record_chore chore)
@@ -266,19 +316,26 @@ cpprof__record_child_wait(struct cpprof__record_child *child, double seconds,
     for (;;) {
         int64_t left_ns = end_ns - (int64_t)cpprof__now_ns(CLOCK_MONOTONIC);
         struct timespec left;
-        int signal;
+        siginfo_t info;
+        int signal, status;
 
-        if (waitpid(child->pid, &child->status, WNOHANG) == child->pid)
+        if (waitpid(child->pid, &status, WNOHANG | WUNTRACED) == child->pid) {
+            if (WIFSTOPPED(status)) {
+                stop_with(child->pid);
+                continue;
+            }
+            child->status = status;
             return true;
+        }
         if (left_ns <= 0)
             return false;
         if (chore.do_it && left_ns > NS_PER_S)
             left_ns = NS_PER_S;
         left = (struct timespec){(time_t)(left_ns / NS_PER_S),
                                  (long)(left_ns % NS_PER_S)};
-        signal = sigtimedwait(&set, NULL, &left);
-        if (signal == SIGTERM || signal == SIGHUP)
-            kill(child->pid, signal);
+        signal = sigtimedwait(&set, &info, &left);
+        if (signal > 0 && signal != SIGCHLD)
+            pass_on(child->pid, signal, &info);
         else if (signal < 0 && chore.do_it)
             chore.do_it(chore.ctx);
     }
@@ -314,7 +371,8 @@ on_interruption(int signal)
 void
 cpprof__record_child_ended(const struct cpprof__record_folder *folder)
 {
-    static const int interruptions[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    static const int interruptions[] = {SIGINT, SIGQUIT, SIGTERM,
+                                        SIGHUP, SIGUSR1, SIGUSR2};
     struct sigaction action = {.sa_handler = on_interruption,
                                .sa_flags = SA_RESTART};
     size_t i;
