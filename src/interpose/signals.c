@@ -21,6 +21,7 @@
 #include "arch/clock.h"
 #include "arch/place.h"
 #include "arch/regs.h"
+#include "collect/process/environment.h"
 #include "collect/signal/heap/exempt.h"
 #include "collect/signal/sample/alternate.h"
 #include "collect/signal/sample/sampler.h"
@@ -72,7 +73,8 @@ about_to_set(__rlimit_resource_t resource, const void *limit)
 static int
 has_set(__rlimit_resource_t resource, int result)
 {
-    if (resource == RLIMIT_AS || resource == RLIMIT_DATA)
+    if (resource == RLIMIT_AS || resource == RLIMIT_DATA ||
+        resource == RLIMIT_FSIZE)
         cpprof__limits_read();
     return result;
 }
@@ -227,6 +229,15 @@ cpprof__look_for_counter(void)
         forbid_counter();
 }
 
+/* libseccomp sets it by syscall(), which we do not see, but asks by prctl()
+ * before that for no new privileges, without which only root may have one. */
+static bool
+comes_filter(int option, unsigned long word)
+{
+    return option == PR_SET_NO_NEW_PRIVS ||
+           (option == PR_SET_SECCOMP && word == SECCOMP_MODE_FILTER);
+}
+
 static int
 prctl_on(int option, ...)
 {
@@ -238,6 +249,8 @@ prctl_on(int option, ...)
         return set_dispatch(words);
     if (option == PR_SET_TSC && words[0] == PR_TSC_SIGSEGV)
         forbid_counter();
+    if (comes_filter(option, words[0]))
+        cpprof__environment_before_filter();
     saved_errno = errno;
     if (option != PR_SET_SECCOMP || words[0] != SECCOMP_MODE_STRICT)
         return cpprof__real(prctl)(option, WORDS);

@@ -12,13 +12,16 @@
  */
 #include "collect/process/environment.h"
 
+#include "arch/atomic.h"
 #include "arch/place.h"
 #include "base/status.h"
 #include "collect/cpu/session.h"
 #include "collect/process/late.h"
 #include "collect/recording/recorded.h"
 #include "collect/runtime/exempt.h"
+#include "collect/runtime/keeper.h"
 #include "collect/runtime/own_threads.h"
+#include "collect/runtime/periodic.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/probes.h"
@@ -376,6 +379,35 @@ cpprof__environment_start_child(void)
 }
 
 /* ---- a process that runs already -------------------------------------- */
+
+/* ---- before a filter --------------------------------------------------- */
+
+static void
+wait_on(struct cpprof__periodic *p)
+{
+    (void)p;
+}
+
+void
+cpprof__environment_before_filter(void)
+{
+    static struct cpprof__periodic writer; /* a child makes its own */
+    static int32_t asked;                  /* the process that had it made */
+    int32_t pid = (int32_t)getpid();
+    int saved_errno = errno;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (is_on && cpprof__environment_end_may_come() &&
+        swap_acq_rel(&asked, pid) != pid && !cpprof__keeper_is_there()) {
+        writer = (struct cpprof__periodic){.name = "cpprof-writer",
+                                           .turn = wait_on,
+                                           .period_ns = CPPROF__OWN_LOOK_NS,
+                                           .flags = CPPROF__OWN_TABLE};
+        cpprof__periodic_start(&writer);
+    }
+    errno = saved_errno;
+}
 
 bool
 cpprof__environment_is_on(void)

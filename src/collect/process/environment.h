@@ -179,6 +179,9 @@ cpprof__environment_end(struct cpprof_error *error);
  * begun for it has ended. */
 enum cpprof_status
 cpprof__environment_end_stop(struct cpprof_error *error);
+/* May there be something to write of them when this process ends? */
+bool
+cpprof__environment_end_may_come(void);
 /* Is there anything to write of them, or to leave to a recorder? Safety: AS. */
 bool
 cpprof__environment_end_is_due(void);
@@ -244,6 +247,11 @@ cpprof__environment_has_names_to_find(void);
  * line on standard error. To be called on a thread of ours. */
 void
 cpprof__environment_write(uint64_t until_ns);
+
+/* A filter of system calls comes, maybe one that kills: a thread of ours that
+ * is there before does not have it, and writes at the end. Safety: MT. */
+void
+cpprof__environment_before_filter(void);
 
 /* The process is about to have other rights. One that root has recorded makes
  * its file in the recorder's folder now, which it could not later. */

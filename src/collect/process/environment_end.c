@@ -310,12 +310,18 @@ cpprof__environment_end_start_child(void)
         n_sampled_at_fork = n_sampled();
 }
 
+bool
+cpprof__environment_end_may_come(void)
+{
+    return started_pid && started_pid == (int32_t)getpid();
+}
+
 CPPROF__FIRST_STEP bool
 cpprof__environment_end_is_due(void)
 {
     size_t i;
 
-    if (!started_pid || started_pid != (int32_t)getpid())
+    if (!cpprof__environment_end_may_come())
         return false;
     if (*environment->directory)
         return cpprof__mirror_head() != NULL;

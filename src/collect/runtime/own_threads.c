@@ -356,12 +356,18 @@ cpprof__own_threads_learn(void)
     had_rseq = has_rseq();
 }
 
-/* glibc, from 2.35 on, ends the process where a thread may not register what
- * the main thread has: a filter of the program refuses it by now. */
+/* A filter of the program may refuse by now what a thread needs. glibc, from
+ * 2.35 on, ends the process where a thread may not register what the main
+ * thread has. Where libc may not block signals, it opens them in the caller
+ * afterwards, and one that waits comes. */
 static bool
-would_end_process(void)
+may_create(void)
 {
-    return had_rseq && !has_rseq();
+    uint64_t none = 0;
+
+    return (!had_rseq || has_rseq()) &&
+           !cpprof__syscall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&none, 0,
+                            sizeof none, 0, 0);
 }
 
 /* Not of threads that are started again: signals are blocked meanwhile. */
@@ -385,7 +391,7 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     sigset_t saved;
     int failed;
 
-    if (would_end_process())
+    if (!may_create())
         return EPERM;
     cpprof__block_signals(&saved);
     store_relaxed(&pid, (int32_t)getpid());

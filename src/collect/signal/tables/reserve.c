@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Address space for tables, and whether limits on memory leave room for it: the
- * program has the larger part of each. The limits are read when that is first
- * asked, and when the program sets one (interpose/signals.c).
+ * program has the larger part of each. They and the limit on files are read
+ * when that is first asked, and when the program sets one
+ * (interpose/signals.c).
  */
 #include "collect/signal/tables/reserve.h"
 
@@ -20,7 +21,8 @@
 uint64_t cpprof__reserved_bytes;
 
 /* As they were when they were read; 0: not yet. */
-static uint64_t data_limit CPPROF__AT_START, as_limit CPPROF__AT_START;
+static uint64_t data_limit CPPROF__AT_START, as_limit CPPROF__AT_START,
+    file_limit CPPROF__AT_START;
 
 static uint64_t
 limit_of(int resource)
@@ -37,6 +39,7 @@ cpprof__limits_read(void)
 {
     store_relaxed(&data_limit, limit_of(RLIMIT_DATA));
     store_relaxed(&as_limit, limit_of(RLIMIT_AS));
+    store_relaxed(&file_limit, limit_of(RLIMIT_FSIZE));
 }
 
 static bool
@@ -214,9 +217,7 @@ cpprof__fill_hole(char *base, size_t at, size_t n, const char *path)
 bool
 cpprof__is_too_long(uint64_t n)
 {
-    struct rlimit limit;
-
-    return !cpprof__syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0,
-                            0) &&
-           limit.rlim_cur < n;
+    if (!load_relaxed(&file_limit))
+        cpprof__limits_read();
+    return load_relaxed(&file_limit) < n;
 }

@@ -25,9 +25,9 @@ extern uint64_t cpprof__reserved_bytes;
 uintptr_t
 cpprof__table_place(size_t n);
 
-/* The program has set a limit on memory. They are read once otherwise: a filter
- * of the program may end it for that call later, in a handler or at its end.
- * Safety: AS. */
+/* The program has set a limit on memory or files. They are read once otherwise:
+ * a filter of the program may end it for that call later, in a handler or at
+ * its end. Safety: AS. */
 void
 cpprof__limits_read(void);
 
