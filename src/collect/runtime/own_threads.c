@@ -147,14 +147,17 @@ leave_descriptors(void)
 }
 
 /* What a program that has left root keeps for a while is not for us: it may
- * give that up by a system call that we do not see. */
+ * give that up by a system call that we do not see. One that may come back to
+ * root has not left it: libc has each thread change its user with the program,
+ * and ends the process where one may not. */
 static void
 leave_capabilities(void)
 {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+    uid_t real, effective, saved;
 
-    if (geteuid())
+    if (!getresuid(&real, &effective, &saved) && real && effective && saved)
         syscall(SYS_capset, &head, none);
 }
 
