@@ -2,10 +2,10 @@
 /*
  * Into a process that runs: look at it, then call a function of libcpprof.so in
  * it. look.c reads what /proc says and refuses; images.c knows the code that is
- * mapped, stack.c walks a thread's stack, musl.c knows that libc, hold.c has
- * ptrace(2), turn.c has one command wait for the other, inject.c puts them
- * together and guest.h is what runs inside. Where that may not be, events.h has
- * its CPU time from outside.
+ * mapped, threads.c chooses threads, stack.c walks a thread's stack, musl.c
+ * knows that libc, hold.c has ptrace(2), turn.c has one command wait for the
+ * other, inject.c puts them together and guest.h is what runs inside. Where
+ * that may not be, events.h has its CPU time from outside.
  */
 #ifndef CLI_ATTACH_H
 #define CLI_ATTACH_H
@@ -53,7 +53,8 @@ struct cpprof__images {
     /* Code in which a thread may hold what pthread_create() needs. */
     struct cpprof__range *unsafe;
     size_t n_unsafe;
-    /* Of these, functions that return in a child, too, or never. */
+    /* Likewise, and nobody is called when they return: there they return in a
+     * child, too, or never, or throw. */
     struct cpprof__range *never;
     size_t n_never;
     /* Functions of libc that have a name, in order. */
@@ -336,6 +337,35 @@ bool
 cpprof__target_read(pid_t pid, uint64_t from, void *to, size_t n);
 bool
 cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n);
+
+/* ------------------------------------------------------ threads.c ----- */
+
+struct cpprof__candidate {
+    pid_t tid;
+    int rank; /* the least is tried first */
+};
+
+/* The threads that may be tried, best first. The caller frees them. */
+struct cpprof__candidate *
+cpprof__threads_to_try(const struct cpprof__target *t, size_t *n);
+
+/* Those that have been seen in a call that ends with a part of its work when it
+ * is stopped, and how often since then in none. */
+#define CPPROF__SEEN_MAX 64
+struct cpprof__seen_threads {
+    struct cpprof__seen_thread {
+        pid_t tid;
+        unsigned n_running;
+    } at[CPPROF__SEEN_MAX];
+    unsigned n;
+};
+
+/* Why a thread must not be stopped where it is, or NULL: its call would end
+ * with a part of its work, or holds back a signal that has come, which comes
+ * when the call begins again. */
+const char *
+cpprof__thread_must_not_stop(struct cpprof__seen_threads *seen, pid_t pid,
+                             pid_t tid);
 
 /* --------------------------------------------------------- turn.c ----- */
 

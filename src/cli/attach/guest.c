@@ -30,6 +30,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -135,7 +136,7 @@ _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
                    offsetof(struct cpprof__guest, blocked) == GUEST_BLOCKED &&
                    offsetof(struct cpprof__guest, before) == GUEST_BEFORE &&
                    sizeof(struct cpprof__guest) <= GUEST_XSTATE &&
-                   GUEST_XSTATE + CPPROF__XSTATE_MAX <= GUEST_FRAME &&
+                   GUEST_XSTATE + 2 * CPPROF__XSTATE_MAX <= GUEST_FRAME &&
                    AT_REGS(REG_R8) == GUEST_REGS &&
                    AT_REGS(REG_EFL + 1) == GUEST_REGS_END && GUEST_SEATS == 4,
                "as the assembler has it");
@@ -147,9 +148,13 @@ _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
                    no_sanitize("address", "undefined", "thread"),              \
                    no_instrument_function))
 
-/* A filter of the program may have it answer system calls: whoever blocks it is
- * ended by the kernel then (collect/runtime/own_lock.h). */
-#define OF_FILTERS (1ull << (SIGSYS - 1))
+/* Signals that a thread causes itself: whoever blocks them is ended by the
+ * kernel then. A filter of the program may have it answer system calls
+ * (collect/runtime/own_lock.h), or memory that malloc uses may be given on
+ * demand. */
+#define OF_THREAD                                                              \
+    (1ull << (SIGSYS - 1) | 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) |     \
+     1ull << (SIGFPE - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1))
 
 GUEST_CODE static long
 kernel(long number, const void *first, const void *second, long third,
@@ -196,6 +201,25 @@ say(struct cpprof__guest *g, const char *text)
     to[i] = 0;
 }
 
+/* Not the priority in real time of the thread that made it, nor its processor,
+ * but where the program's first thread may run. */
+GUEST_CODE static void
+leave_schedule(void)
+{
+    unsigned long processors[16] = {0}; /* 1024 */
+    int priority = 0;
+    long n;
+
+    if (kernel(SYS_sched_getscheduler, NULL, NULL, 0, 0) != SCHED_OTHER)
+        kernel(SYS_sched_setscheduler, NULL, (void *)SCHED_OTHER,
+               (long)&priority, 0);
+    n = kernel(SYS_sched_getaffinity,
+               (void *)kernel(SYS_getpid, NULL, NULL, 0, 0),
+               (void *)sizeof processors, (long)processors, 0);
+    if (n > 0)
+        kernel(SYS_sched_setaffinity, NULL, (void *)n, (long)processors, 0);
+}
+
 GUEST_CODE static void *
 run(void *arg)
 {
@@ -204,6 +228,7 @@ run(void *arg)
     int result = -1;
 
     __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_RUNS, __ATOMIC_RELEASE);
+    leave_schedule();
     kernel(SYS_prctl, (void *)PR_SET_NAME, g->thread, 0, 0);
     g->pthread_detach(g->pthread_self());
     library = function ? NULL : g->dlopen(g->library, RTLD_NOW);
@@ -293,7 +318,7 @@ complete_frame(const struct cpprof__guest *g, uint64_t mask)
 }
 
 /* Called by the entries. The made thread has all signals blocked, as they are
- * for the program's threads, but for that of filters, if this one has not.
+ * for the program's threads, but for those above, if this one has not.
  * True: the thread goes on by the frame. */
 GUEST_CODE bool
 cpprof__guest_borrowed(struct cpprof__guest *g);
@@ -310,7 +335,7 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
 
     before = g->has_mask ? g->mask : g->before;
     g->before = before;
-    all &= before | ~OF_FILTERS;
+    all &= before | ~OF_THREAD;
     set_mask(&all);
     protect();
     at = g->errno_location();

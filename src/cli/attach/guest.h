@@ -25,10 +25,12 @@
 #define GUEST_BEFORE     72
 #define GUEST_CALL_BYTES 2     /* of the instruction of a system call */
 #define GUEST_XSTATE     24576 /* in the seat, of at most 16 KiB */
-#define GUEST_FRAME      40960 /* in the seat: a ucontext_t, */
-#define GUEST_REGS       41000 /* in it: those of numbers, */
-#define GUEST_REGS_END   41144 /* up to the flags */
-#define GUEST_BYTES      (GUEST_CODE_BYTES + GUEST_SEATS * (long)GUEST_SEAT_BYTES)
+#define GUEST_FRAME                                                            \
+    65536                    /* in the seat: a ucontext_t, and below it room   \
+                              * for a signal's frame; */
+#define GUEST_REGS     65576 /* in it: registers of numbers, */
+#define GUEST_REGS_END 65720 /* up to the flags */
+#define GUEST_BYTES    (GUEST_CODE_BYTES + GUEST_SEATS * (long)GUEST_SEAT_BYTES)
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>

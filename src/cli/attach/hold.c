@@ -227,7 +227,8 @@ may_repeat(long number)
                                   SYS_msgrcv,         SYS_msgsnd,
                                   SYS_poll,           SYS_ppoll,
                                   SYS_select,         SYS_pselect6,
-                                  SYS_wait4,          SYS_waitid};
+                                  SYS_wait4,          SYS_waitid,
+                                  SYS_connect};
     size_t i;
 
     for (i = 0; i < sizeof calls / sizeof *calls; i++)

@@ -63,7 +63,6 @@ static const char *const unsafe_names[] = {"malloc",
                                            "dladdr1",
                                            "dlinfo",
                                            "dlerror",
-                                           "dl_iterate_phdr",
                                            "_dl_find_object",
                                            "mmap",
                                            "mmap64",
@@ -88,13 +87,15 @@ static const char *const unsafe_names[] = {"malloc",
                                            "pthread_setattr_default_np"};
 
 /* Likewise; but nobody may be called when these return: they return in a child,
- * too, or not at all. */
+ * too, or not at all, or an exception may leave them, which needs to find who
+ * has called them. */
 static const char *const never_names[] = {
     "fork",   "_Fork",      "vfork", "posix_spawn",  "posix_spawnp",
     "system", "popen",      "clone", "pthread_exit", "exit",
-    "_exit",  "quick_exit", "abort", "execve"};
+    "_exit",  "quick_exit", "abort", "execve",       "dl_iterate_phdr"};
 
-/* malloc of other libraries and of programs has more names. */
+/* malloc of other libraries and of programs has more names. All of it counts as
+ * the above: operator new throws. */
 static const char *const allocator_names[] = {
     "malloc",        "free",  "calloc", "realloc", "memalign", "posix_memalign",
     "aligned_alloc", "_Znwm", "_ZdlPv", "_ZdlPvm", "_Znam",    "_ZdaPv",
@@ -304,12 +305,12 @@ find_unsafe(struct cpprof__images *images)
         has_malloc = true;
         if (image->is_allocator)
             done &=
-                cpprof__range_add(&images->unsafe, &images->n_unsafe,
+                cpprof__range_add(&images->never, &images->n_never,
                                   (struct cpprof__range){image->lo, image->hi});
         else
             done &= cpprof__image_add_named(image, allocator_names,
-                                            N(allocator_names), &images->unsafe,
-                                            &images->n_unsafe);
+                                            N(allocator_names), &images->never,
+                                            &images->n_never);
     }
     if (!images->libc)
         return done;

@@ -21,7 +21,6 @@
 #include "arch/clock.h"
 
 #include <cpprof/object.h>
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -88,6 +87,7 @@ struct attempt {
     bool is_round_two; /* whoever waits in unsafe code may be waited for */
     bool is_alone;     /* no other command is at work */
     pid_t command;     /* this process, for its child */
+    struct cpprof__seen_threads seen;
 };
 
 static bool __attribute__((format(printf, 2, 3)))
@@ -413,52 +413,6 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
  * may wait for it who has the lock that pthread_create() takes. */
 #define OF_LIBC (3ull << 31)
 
-/* Does a call have a mask of signals of its own? This argument, from 1 on, is
- * it; 0: it has always. */
-static const struct {
-    short number, argument;
-} masked[] = {{SYS_rt_sigsuspend, 0}, {SYS_ppoll, 4},
-              {SYS_pselect6, 6},      {SYS_epoll_pwait, 5},
-              {SYS_epoll_pwait2, 5},  {SYS_io_uring_enter, 5},
-              {SYS_io_pgetevents, 6}};
-
-/* Of the text of /proc/PID/task/TID/syscall: the number of the call, and its
- * arguments. */
-static bool
-has_own_mask(const char *call)
-{
-    uint64_t words[7];
-    char *end;
-    size_t i;
-
-    for (i = 0; i < sizeof words / sizeof *words; i++) {
-        words[i] = strtoull(call, &end, 0);
-        call = end;
-    }
-    for (i = 0; i < sizeof masked / sizeof *masked; i++)
-        if (masked[i].number == (long)words[0])
-            return !masked[i].argument || words[masked[i].argument];
-    return false;
-}
-
-/* Has a signal come that the call of a thread holds back? It comes when the
- * call begins again, as it does after each stop. */
-static bool
-holds_signal_back(pid_t pid, pid_t tid)
-{
-    struct cpprof__buffer text = {0};
-    bool is_masked;
-
-    cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-    is_masked = text.data && has_own_mask((char *)text.data);
-    if (is_masked)
-        cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    is_masked = is_masked &&
-                (cpprof__status_pending(&text) & cpprof__status_blocked(&text));
-    cpprof__buffer_free(&text);
-    return is_masked;
-}
-
 /* Stop it, and borrow it if it may be. */
 static bool
 try_thread(struct attempt *a, pid_t tid)
@@ -467,9 +421,9 @@ try_thread(struct attempt *a, pid_t tid)
     struct cpprof__safety safety;
     const char *why;
 
-    if (holds_signal_back(a->target->pid, tid))
-        return fail(a, "thread %d waits, and holds back a signal that has come",
-                    (int)tid);
+    why = cpprof__thread_must_not_stop(&a->seen, a->target->pid, tid);
+    if (why)
+        return fail(a, "%s", why);
     if (!cpprof__hold_take(&held, a->target->pid, tid))
         return fail(a, "thread %d did not stop", (int)tid);
     a->result->how.n_tries++;
@@ -506,108 +460,6 @@ try_thread(struct attempt *a, pid_t tid)
 
 /* ------------------------------------------------------------- threads ---- */
 
-struct candidate {
-    pid_t tid;
-    int rank; /* the least is tried first */
-};
-
-/* How good is a thread, by the call that it is in? < 0: not to be touched. */
-static int
-rank_of_call(long number)
-{
-    static const short waits[] = {
-        SYS_epoll_wait, SYS_epoll_pwait,     SYS_ppoll,   SYS_select,
-        SYS_pselect6,   SYS_accept,          SYS_accept4, SYS_recvfrom,
-        SYS_recvmsg,    SYS_rt_sigtimedwait, SYS_wait4,   SYS_waitid,
-        SYS_read};
-    /* Of these the kernel keeps the time that is left: guest.c. */
-    static const short timed[] = {SYS_poll, SYS_nanosleep, SYS_clock_nanosleep,
-                                  SYS_futex};
-    static const short never[] = {SYS_vfork,  SYS_fork,       SYS_clone,
-                                  SYS_clone3, SYS_execve,     SYS_execveat,
-                                  SYS_exit,   SYS_exit_group, SYS_rt_sigreturn};
-    size_t i;
-
-    for (i = 0; i < sizeof never / sizeof *never; i++)
-        if (never[i] == number)
-            return -1;
-    for (i = 0; i < sizeof waits / sizeof *waits; i++)
-        if (waits[i] == number)
-            return 0;
-    for (i = 0; i < sizeof timed / sizeof *timed; i++)
-        if (timed[i] == number)
-            return 1;
-    return 2;
-}
-
-/* Threads of ours, of an attach before, are left alone: they may return only
- * when the call that waits for them is carried out. */
-#define OWN_NAME "cpprof"
-
-static int
-rank_of(pid_t pid, pid_t tid, bool force)
-{
-    char state[16], name[32], filter[16];
-    struct cpprof__buffer text = {0};
-    bool is_filtered;
-    int rank = -1;
-
-    cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    cpprof__status_field(&text, "State", state, sizeof state);
-    cpprof__status_field(&text, "Name", name, sizeof name);
-    cpprof__status_field(&text, "Seccomp", filter, sizeof filter);
-    is_filtered = strtol(filter, NULL, 10) && !force &&
-                  cpprof__attach_filter_may_kill(pid, &text);
-    cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-    if (text.data && (*state == 'S' || *state == 'R'))
-        rank = (*text.data >= '0' && *text.data <= '9')
-                   ? rank_of_call(strtol((char *)text.data, NULL, 10))
-                   : 3;
-    cpprof__buffer_free(&text);
-    if (is_filtered)
-        return -1;
-    return tid != pid && !strncmp(name, OWN_NAME, strlen(OWN_NAME)) ? -1 : rank;
-}
-
-static int
-by_rank(const void *a, const void *b)
-{
-    const struct candidate *x = a, *y = b;
-
-    return x->rank != y->rank ? x->rank - y->rank : x->tid - y->tid;
-}
-
-/* The threads that may be tried, best first. The caller frees them. */
-static struct candidate *
-list_threads(const struct cpprof__target *t, size_t *n)
-{
-    struct candidate *found = NULL, *more;
-    const struct dirent *entry;
-    char path[64];
-    DIR *folder;
-
-    *n = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)t->pid);
-    folder = opendir(path);
-    while (folder && (entry = readdir(folder))) {
-        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-        int rank = tid > 0 ? rank_of(t->pid, tid, t->force) : -1;
-
-        if (rank < 0)
-            continue;
-        more = reallocarray(found, *n + 1, sizeof *found);
-        if (!more)
-            break;
-        found = more;
-        found[(*n)++] = (struct candidate){tid, rank};
-    }
-    if (folder)
-        closedir(folder);
-    if (*n)
-        qsort(found, *n, sizeof *found, by_rank);
-    return found;
-}
-
 /* Has the command ended, or does it not want this any more? */
 static bool
 is_unwanted(const struct attempt *a)
@@ -636,7 +488,7 @@ static void
 borrow(struct attempt *a)
 {
     struct cpprof__patience patience;
-    struct candidate *threads;
+    struct cpprof__candidate *threads;
     size_t n, i;
     bool done = false;
 
@@ -645,7 +497,7 @@ borrow(struct attempt *a)
         a->area = 0;
     cpprof__patience_begin(&patience, SEEK_NS);
     do {
-        threads = list_threads(a->target, &n);
+        threads = cpprof__threads_to_try(a->target, &n);
         if (!n)
             fail(a, "no thread of it can be stopped: all of them are in the "
                     "kernel, have a seccomp filter or are gone");
