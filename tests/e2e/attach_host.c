@@ -520,11 +520,13 @@ do_held_back(void)
     if (must_end)
         return;
     /* Whoever stops us looks before that, and it may come just in between. */
-    if (n_usr1 != before_usr1 + 1 || n_usr2_at_usr1 != before)
-        n_early++;
-    if (n_early > 1)
-        wrong("a signal came that the call holds back", round->n % 4);
-    if (n_usr2 != before + 1)
+    if (n_usr1 != before_usr1 + 1 || n_usr2_at_usr1 != before) {
+        if (++n_early > 1)
+            wrong("a signal came that the call holds back", round->n % 4);
+        sigemptyset(&set);
+        while (n_usr1 == before_usr1)
+            sigsuspend(&set);
+    } else if (n_usr2 != before + 1)
         wrong("a signal did not come after the call", round->n % 4);
 }
 
