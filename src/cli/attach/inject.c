@@ -242,47 +242,47 @@ take_back(const struct cpprof__target *t, uint64_t area, unsigned number)
                           &free_turn, sizeof free_turn);
 }
 
-/* Of a thread that waits in the kernel; false: it runs, or is gone. */
-static bool
-read_place(pid_t pid, pid_t tid, uint64_t *rsp, uint64_t *rip)
+/* The stack pointer of a thread that waits in the kernel; 0: it runs, or is
+ * gone. */
+static uint64_t
+stack_of_waiting(pid_t pid, pid_t tid)
 {
     struct cpprof__buffer text = {0};
     const char *at;
-    bool is_waiting = false;
+    uint64_t rsp = 0;
 
     cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-    /* Its last words; "running" is alone. */
+    /* The word before the last; "running" is alone. */
     at = text.data ? strrchr((char *)text.data, ' ') : NULL;
     if (at && at - 1 > (char *)text.data) {
-        *rip = strtoull(at, NULL, 0);
         for (at--; at > (char *)text.data && *at != ' '; at--)
             ;
-        *rsp = strtoull(at, NULL, 0);
-        is_waiting = true;
+        rsp = strtoull(at, NULL, 0);
     }
     cpprof__buffer_free(&text);
-    return is_waiting;
+    return rsp;
 }
 
-/* The thread that was borrowed goes on; is it beyond what is in the area? It
- * may be without a processor between two instructions, for long. */
+/* The thread that was borrowed goes on; does it need the seat no more? It may
+ * be without a processor between two instructions, for long. In another seat it
+ * may be. */
 static bool
-is_out(const struct attempt *a, pid_t tid)
+is_out(const struct attempt *a, unsigned number, pid_t tid)
 {
+    uint64_t seat = cpprof__guest_seat(a->area, number), rsp;
     pid_t pid = a->target->pid;
     struct cpprof__held held;
-    uint64_t rsp, rip;
 
     if (tgkill(pid, tid, 0) && errno == ESRCH)
         return true;
-    if (!read_place(pid, tid, &rsp, &rip)) {
+    rsp = stack_of_waiting(pid, tid);
+    if (!rsp) {
         if (!cpprof__hold_take(&held, pid, tid))
             return false;
         rsp = held.regs.rsp;
-        rip = held.regs.rip;
         cpprof__hold_release(&held);
     }
-    return rip - a->area >= GUEST_BYTES && rsp - a->area >= GUEST_BYTES;
+    return rsp - seat >= GUEST_SEAT_BYTES;
 }
 
 /* May the next call have it? One that was prepared is a killed command's, as no
@@ -296,7 +296,7 @@ is_free(const struct attempt *a, unsigned number,
     if (seat->state == CPPROF__GUEST_PREPARED)
         return a->is_alone && take_back(a->target, a->area, number);
     return seat->left && seat->state >= CPPROF__GUEST_DONE &&
-           is_out(a, seat->tid);
+           is_out(a, number, seat->tid);
 }
 
 /* Choose the seat that nobody sits in and that was free for longest. */
