@@ -242,49 +242,6 @@ take_back(const struct cpprof__target *t, uint64_t area, unsigned number)
                           &free_turn, sizeof free_turn);
 }
 
-/* The stack pointer of a thread that waits in the kernel; 0: it runs, or is
- * gone. */
-static uint64_t
-stack_of_waiting(pid_t pid, pid_t tid)
-{
-    struct cpprof__buffer text = {0};
-    const char *at;
-    uint64_t rsp = 0;
-
-    cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-    /* The word before the last; "running" is alone. */
-    at = text.data ? strrchr((char *)text.data, ' ') : NULL;
-    if (at && at - 1 > (char *)text.data) {
-        for (at--; at > (char *)text.data && *at != ' '; at--)
-            ;
-        rsp = strtoull(at, NULL, 0);
-    }
-    cpprof__buffer_free(&text);
-    return rsp;
-}
-
-/* The thread that was borrowed goes on; does it need the seat no more? It may
- * be without a processor between two instructions, for long. In another seat it
- * may be. */
-static bool
-is_out(const struct attempt *a, unsigned number, pid_t tid)
-{
-    uint64_t seat = cpprof__guest_seat(a->area, number), rsp;
-    pid_t pid = a->target->pid;
-    struct cpprof__held held;
-
-    if (tgkill(pid, tid, 0) && errno == ESRCH)
-        return true;
-    rsp = stack_of_waiting(pid, tid);
-    if (!rsp) {
-        if (!cpprof__hold_take(&held, pid, tid))
-            return false;
-        rsp = held.regs.rsp;
-        cpprof__hold_release(&held);
-    }
-    return rsp - seat >= GUEST_SEAT_BYTES;
-}
-
 /* May the next call have it? One that was prepared is a killed command's, as no
  * other is at work. */
 static bool
@@ -295,8 +252,7 @@ is_free(const struct attempt *a, unsigned number,
         return true;
     if (seat->state == CPPROF__GUEST_PREPARED)
         return a->is_alone && take_back(a->target, a->area, number);
-    return seat->left && seat->state >= CPPROF__GUEST_DONE &&
-           is_out(a, number, seat->tid);
+    return seat->left && seat->state >= CPPROF__GUEST_DONE;
 }
 
 /* Choose the seat that nobody sits in and that was free for longest. */
