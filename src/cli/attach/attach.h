@@ -281,6 +281,7 @@ cpprof__stack_walk(const struct cpprof__target *target,
 /* A thread that is stopped. */
 struct cpprof__held {
     pid_t pid, tid;
+    bool is_late;                 /* it did not stop in time */
     bool is_running;              /* it was not in a system call */
     struct user_regs_struct regs; /* as it will go on: a system call that was
                                    * interrupted begins again */
@@ -296,7 +297,8 @@ struct cpprof__held {
     uint64_t frame;    /* see cpprof__hold_prepare() */
 };
 
-/* Stop a thread; false: it is let go, or will be once it stops. */
+/* Stop a thread; false: it is let go, or is_late: it stops when it can, until
+ * this process ends. */
 bool
 cpprof__hold_take(struct cpprof__held *held, pid_t pid, pid_t tid);
 

@@ -132,8 +132,10 @@ cpprof__target_write(pid_t pid, uint64_t to, const void *from, size_t n)
 
 /* ----------------------------------------------------------- stopping ---- */
 
-/* Wait until the thread has stopped; its status, or -1. SIGCHLD is blocked, and
- * tells of it. */
+#define NO_STOP (-1) /* and not a status of one */
+
+/* Wait until the thread has stopped; its status, or NO_STOP. SIGCHLD is
+ * blocked, and tells of it. */
 static int
 wait_for_stop(pid_t tid, uint64_t patience_ns)
 {
@@ -148,10 +150,10 @@ wait_for_stop(pid_t tid, uint64_t patience_ns)
     for (;;) {
         got = waitpid(tid, &status, __WALL | WNOHANG);
         if (got == tid)
-            return WIFSTOPPED(status) ? status : -1;
+            return WIFSTOPPED(status) ? status : NO_STOP;
         now = cpprof__now_ns(CLOCK_MONOTONIC);
         if ((got < 0 && errno != EINTR) || now > until)
-            return -1;
+            return NO_STOP;
         left = cpprof__timespec_of(until - now);
         sigtimedwait(&set, NULL, &left);
     }
@@ -331,25 +333,29 @@ bool
 cpprof__hold_take(struct cpprof__held *held, pid_t pid, pid_t tid)
 {
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + STOP_NS;
-    int status;
+    int status = NO_STOP;
 
     *held = (struct cpprof__held){.pid = pid, .tid = tid};
-    /* One that did not stop in time is ours still, and will stop for that. */
-    if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)
-            ? errno != EPERM
-            : ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+    if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD))
         return false;
+    /* A stop for a signal counts as the one that was asked for (ptrace_stop()
+     * of Linux), so another is asked for before the signal is given. */
     do {
-        status = wait_for_stop(tid, STOP_NS);
-        if (status >= 0 && is_signal(status))
+        ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+        if (is_signal(status))
             ptrace(PTRACE_CONT, tid, 0, WSTOPSIG(status));
-    } while (status >= 0 && is_signal(status) &&
-             cpprof__now_ns(CLOCK_MONOTONIC) < until);
+        status = wait_for_stop(tid, STOP_NS);
+    } while (is_signal(status) && cpprof__now_ns(CLOCK_MONOTONIC) < until);
     held->since_ns = cpprof__now_ns(CLOCK_MONOTONIC);
-    if (status >= 0 && is_stop(status) && read_state(held))
+    if (is_stop(status) && read_state(held))
         return true;
-    /* Stopped by somebody else, or ended: nothing was changed. */
-    ptrace(PTRACE_DETACH, tid, 0, 0);
+    /* Stopped by somebody else, or ended: nothing was changed. One that did not
+     * stop in time cannot be let go, and stops later. */
+    if (is_signal(status))
+        ptrace(PTRACE_DETACH, tid, 0, WSTOPSIG(status));
+    else
+        held->is_late =
+            ptrace(PTRACE_DETACH, tid, 0, 0) && !tgkill(pid, tid, 0);
     return false;
 }
 

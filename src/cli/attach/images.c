@@ -94,12 +94,16 @@ static const char *const never_names[] = {
     "system", "popen",      "clone", "pthread_exit", "exit",
     "_exit",  "quick_exit", "abort", "execve",       "dl_iterate_phdr"};
 
-/* malloc of other libraries and of programs has more names. All of it counts as
- * the above: operator new throws. */
+/* malloc of other libraries and of programs has more names. */
 static const char *const allocator_names[] = {
-    "malloc",        "free",  "calloc", "realloc", "memalign", "posix_memalign",
-    "aligned_alloc", "_Znwm", "_ZdlPv", "_ZdlPvm", "_Znam",    "_ZdaPv",
+    "malloc",         "free",          "calloc", "realloc", "memalign",
+    "posix_memalign", "aligned_alloc", "_ZdlPv", "_ZdlPvm", "_ZdaPv",
 };
+
+/* operator new: an exception leaves it. In an allocator of its own file, what
+ * throws may have any name. */
+static const char *const throwing_names[] = {
+    "_Znwm", "_Znam", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t"};
 
 #define N(array) (sizeof(array) / sizeof *(array))
 
@@ -280,6 +284,14 @@ cpprof__image_find_code(const struct cpprof__image *image, const void *code,
     return 0;
 }
 
+/* It takes over what waits, too, and a thread in it may be in any of that; its
+ * operator new does not throw. */
+static bool
+is_sanitizer(const struct cpprof__image *image)
+{
+    return cpprof__image_symbol(image, "__sanitizer_print_stack_trace") != 0;
+}
+
 static bool
 find_unsafe(struct cpprof__images *images)
 {
@@ -303,13 +315,20 @@ find_unsafe(struct cpprof__images *images)
         /* Of the program itself no more than its functions is known. */
         image->is_allocator = i && !has_malloc;
         has_malloc = true;
-        if (image->is_allocator)
+        if (image->is_allocator && !is_sanitizer(image))
             done &=
                 cpprof__range_add(&images->never, &images->n_never,
                                   (struct cpprof__range){image->lo, image->hi});
+        else if (image->is_allocator)
+            done &=
+                cpprof__range_add(&images->unsafe, &images->n_unsafe,
+                                  (struct cpprof__range){image->lo, image->hi});
         else
             done &= cpprof__image_add_named(image, allocator_names,
-                                            N(allocator_names), &images->never,
+                                            N(allocator_names), &images->unsafe,
+                                            &images->n_unsafe) &&
+                    cpprof__image_add_named(image, throwing_names,
+                                            N(throwing_names), &images->never,
                                             &images->n_never);
     }
     if (!images->libc)

@@ -68,6 +68,8 @@
 struct result {
     bool done;
     bool is_back;        /* nobody comes to the seat any more */
+    bool is_late;        /* a thread did not stop in time: it is let go when the
+                          * child ends */
     bool is_unwanted;    /* what we found: to end before it is done */
     uint64_t area, seat; /* addresses in the process */
     unsigned number;     /* of the seat */
@@ -193,6 +195,17 @@ union head {
     char bytes[HEAD_BYTES];
 };
 
+/* Stop a thread; false: it did not. */
+static bool
+hold(struct attempt *a, pid_t tid, struct cpprof__held *held)
+{
+    bool is_held = cpprof__hold_take(held, a->target->pid, tid);
+
+    if (held->is_late)
+        a->result->is_late = true;
+    return is_held;
+}
+
 /* A thread that is held was to come to the entry. Does it not any more? It gets
  * its return address back if that still has to be. */
 static bool
@@ -216,42 +229,41 @@ will_not_come(const struct cpprof__held *held, const struct cpprof__guest *seat,
 /* Nobody is on the way to a seat that was prepared, or is any more: it is free.
  * False: somebody may be. */
 static bool
-take_back(const struct cpprof__target *t, uint64_t area, unsigned number)
+take_back(struct attempt *a, unsigned number)
 {
-    uint64_t at = cpprof__guest_seat(area, number);
+    uint64_t at = cpprof__guest_seat(a->area, number);
+    pid_t pid = a->target->pid;
     struct cpprof__held held;
     const uint64_t free_turn = 0;
     union head head;
     bool is_back;
 
-    if (!cpprof__target_read(t->pid, at, head.bytes, HEAD_BYTES))
+    if (!cpprof__target_read(pid, at, head.bytes, HEAD_BYTES))
         return false;
-    if (!head.guest.tid ||
-        (tgkill(t->pid, head.guest.tid, 0) && errno == ESRCH))
+    if (!head.guest.tid || (tgkill(pid, head.guest.tid, 0) && errno == ESRCH))
         is_back = !head.guest.rsp;
-    else if (cpprof__hold_take(&held, t->pid, head.guest.tid)) {
-        is_back = cpprof__target_read(t->pid, at, head.bytes, HEAD_BYTES) &&
-                  will_not_come(
-                      &held, &head.guest,
-                      area + cpprof__guest_entry(number, head.guest.return_at));
+    else if (hold(a, head.guest.tid, &held)) {
+        is_back = cpprof__target_read(pid, at, head.bytes, HEAD_BYTES) &&
+                  will_not_come(&held, &head.guest,
+                                a->area + cpprof__guest_entry(
+                                              number, head.guest.return_at));
         cpprof__hold_release(&held);
     } else
         is_back = false;
-    return is_back && cpprof__target_write(
-                          t->pid, at + offsetof(struct cpprof__guest, turn),
-                          &free_turn, sizeof free_turn);
+    return is_back &&
+           cpprof__target_write(pid, at + offsetof(struct cpprof__guest, turn),
+                                &free_turn, sizeof free_turn);
 }
 
 /* May the next call have it? One that was prepared is a killed command's, as no
  * other is at work. */
 static bool
-is_free(const struct attempt *a, unsigned number,
-        const struct cpprof__guest *seat)
+is_free(struct attempt *a, unsigned number, const struct cpprof__guest *seat)
 {
     if (!seat->turn)
         return true;
     if (seat->state == CPPROF__GUEST_PREPARED)
-        return a->is_alone && take_back(a->target, a->area, number);
+        return a->is_alone && take_back(a, number);
     return seat->left && seat->state >= CPPROF__GUEST_DONE;
 }
 
@@ -380,7 +392,7 @@ try_thread(struct attempt *a, pid_t tid)
     why = cpprof__thread_must_not_stop(&a->seen, a->target->pid, tid);
     if (why)
         return fail(a, "%s", why);
-    if (!cpprof__hold_take(&held, a->target->pid, tid))
+    if (!hold(a, tid, &held))
         return fail(a, "thread %d did not stop", (int)tid);
     a->result->how.n_tries++;
     if (!cpprof__attach_is_same(a->target)) {
@@ -416,11 +428,12 @@ try_thread(struct attempt *a, pid_t tid)
 
 /* ------------------------------------------------------------- threads ---- */
 
-/* Has the command ended, or does it not want this any more? */
+/* Has the command ended, does it not want this any more, or does a thread wait
+ * for the end of this child? */
 static bool
-is_unwanted(const struct attempt *a)
+has_to_end(const struct attempt *a)
 {
-    return getppid() != a->command ||
+    return getppid() != a->command || a->result->is_late ||
            __atomic_load_n(&a->result->is_unwanted, __ATOMIC_RELAXED);
 }
 
@@ -457,7 +470,7 @@ borrow(struct attempt *a)
         if (!n)
             fail(a, "no thread of it can be stopped: all of them are in the "
                     "kernel, have a seccomp filter or are gone");
-        for (i = 0; i < n && !done && !is_unwanted(a); i++)
+        for (i = 0; i < n && !done && !has_to_end(a); i++)
             done = try_and_rest(a, threads[i].tid);
         free(threads);
         if (done)
@@ -468,7 +481,7 @@ borrow(struct attempt *a)
         }
         a->is_round_two = true;
         cpprof__sleep_ns(5000000);
-    } while (cpprof__patience_has(&patience) && !is_unwanted(a) &&
+    } while (cpprof__patience_has(&patience) && !has_to_end(a) &&
              !kill(a->target->pid, 0) && cpprof__attach_is_same(a->target));
 }
 
@@ -529,8 +542,8 @@ borrow_by_child(struct attempt *a, char message[CPPROF__REASON_BYTES])
 static void
 take_back_seat(struct attempt *a)
 {
-    a->result->is_back =
-        take_back(a->target, a->result->area, a->result->number);
+    a->area = a->result->area;
+    a->result->is_back = take_back(a, a->result->number);
 }
 
 /* -------------------------------------------------------------- result ---- */
@@ -591,6 +604,7 @@ read_result(struct attempt *a, char message[CPPROF__REASON_BYTES], bool *again)
     r->is_back = false;
     *again = state == CPPROF__GUEST_PREPARED && by_child(a, take_back_seat) &&
              r->is_back;
+    r->is_late = false; /* that child has ended */
     if (state == CPPROF__GUEST_PREPARED && !*again)
         state = wait_while(t, r, CPPROF__GUEST_PREPARED, COME_NS);
     if (state == CPPROF__GUEST_RUNS)
@@ -654,7 +668,7 @@ fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
                     argument ? argument : "") < (int)sizeof g->argument;
 }
 
-/* One thread that comes or does not, until one does. */
+/* One thread that comes or does not, until one does; a child for each. */
 static bool
 call(struct attempt *a, char message[CPPROF__REASON_BYTES])
 {
@@ -666,8 +680,10 @@ call(struct attempt *a, char message[CPPROF__REASON_BYTES])
     do {
         *a->guest = asked;
         a->result->done = again = a->result->how.was_unsafe = false;
+        a->result->is_late = false;
         done = borrow_by_child(a, message) && read_result(a, message, &again);
-    } while (again && !is_given_up(a->result->since_ns) &&
+    } while (!done && (again || a->result->is_late) &&
+             !is_given_up(a->result->since_ns) &&
              cpprof__patience_has(&patience));
     return done;
 }
