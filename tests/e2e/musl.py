@@ -223,7 +223,8 @@ class Host:
 def test_attached(tap, cpprof, folder):
     """Into programs for musl that run, and out again."""
     os.chdir(folder)
-    compile_musl("attach_host.c", os.path.join(folder, "attach_host"))
+    compile_musl("attach_host.c", os.path.join(folder, "attach_host"),
+                 os.path.join(HERE, "attach_waits.c"))
     for mode in MODES:
         host = Host(folder, mode)
         said = [run([cpprof, "record", "-t", "wall,heap,block,mutex", "-o",
