@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from tap import Tap  # noqa: E402 pylint: disable=C0413
+from terminal import lines_of  # noqa: E402 pylint: disable=C0413
 
 cpprof = os.path.realpath(sys.argv[1])
 tap = Tap()
@@ -107,18 +108,9 @@ def at_terminal(words):
     pid, terminal = pty.fork()
     if pid == 0:
         shell(words)
-    said = b""
-    while True:
-        try:
-            some = os.read(terminal, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not some:
-            break
-        said += some
+    lines = lines_of(terminal)
     os.waitpid(pid, 0)
-    os.close(terminal)
-    return said.decode().replace("\r\n", "\n").splitlines()
+    return lines
 
 
 def test_a_command_that_stops():

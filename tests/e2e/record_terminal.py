@@ -17,6 +17,7 @@ import termios
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from tap import Tap  # noqa: E402 pylint: disable=C0413
+from terminal import lines_of  # noqa: E402 pylint: disable=C0413
 
 cpprof, victim = map(os.path.realpath, sys.argv[1:3])
 tap = Tap()
@@ -36,21 +37,12 @@ def at_terminal(words, columns=80):
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ,
                 struct.pack("4H", 24, columns, 0, 0))
-    said = b""
     with subprocess.Popen(words, stderr=follower, stdout=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, env=environment()) as run:
         os.close(follower)
-        while True:
-            try:
-                some = os.read(leader, 65536)
-            except OSError: # the other end is closed
-                break
-            if not some:
-                break
-            said += some
+        lines = lines_of(leader)
         run.stdout.read()
-    os.close(leader)
-    return said.decode().replace("\r\n", "\n").splitlines()
+    return lines
 
 
 def rows(lines):

@@ -368,13 +368,6 @@ busy(void *arg)
     return arg;
 }
 
-/* What this thread has slept: neither run nor been ready to. */
-static uint64_t
-waited_ns(void)
-{
-    return wall_ns() - thread_cpu_ns() - thread_ready_ns();
-}
-
 /* Far more than there are processors. */
 static void
 who_runs_is_waited_for(void)
@@ -386,9 +379,9 @@ who_runs_is_waited_for(void)
 
     for (i = 0; i < 30; i++)
         pthread_create(&threads[i], NULL, busy, NULL);
-    begin = waited_ns();
+    begin = thread_waited_ns();
     free(dump_text("goroutine", 2));
-    check_at_most((double)(waited_ns() - begin) / 1e9, 6,
+    check_at_most((double)(thread_waited_ns() - begin) / 1e9, 6,
                   "a_dump_of_many_that_run_has_an_end");
     /* Each answers when it has a processor, for which it may wait too long. */
     for (i = 0, n = 0; i < 20 && n != 30; i++)

@@ -31,7 +31,7 @@ wall_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-uint64_t
+static uint64_t
 thread_ready_ns(void)
 {
     unsigned long long ns = 0;
@@ -43,6 +43,12 @@ thread_ready_ns(void)
         ns = 0;
     fclose(file);
     return ns;
+}
+
+uint64_t
+thread_waited_ns(void)
+{
+    return wall_ns() - thread_cpu_ns() - thread_ready_ns();
 }
 
 struct timespec

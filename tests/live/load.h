@@ -20,10 +20,11 @@ process_cpu_ns(void);
 uint64_t
 wall_ns(void);
 
-/* How long the calling thread has been ready to run and had no processor, in
- * ns; 0 where the kernel does not count that. */
+/* How long the calling thread has waited, in ns: it neither ran nor was ready
+ * to. Where the kernel does not count the time that a thread is ready and has
+ * no processor, that is part of it. Of use as a difference. */
 uint64_t
-thread_ready_ns(void);
+thread_waited_ns(void);
 
 /* An end for calls that are to wait for ever. */
 struct timespec

@@ -22,26 +22,32 @@
  * One that was in such a call is in none when it looks so that often. */
 #define RUNS 3
 
-/* Does a call have a mask of signals of its own? This argument, from 1 on, is
- * it; 0: it has always. */
-static const struct {
+/* A call of which it matters what one of its arguments is: that from 1 on; 0:
+ * it matters always. */
+struct call {
     short number, argument;
-} masked[] = {{SYS_rt_sigsuspend, 0}, {SYS_ppoll, 4},
-              {SYS_pselect6, 6},      {SYS_epoll_pwait, 5},
-              {SYS_epoll_pwait2, 5},  {SYS_io_uring_enter, 5},
-              {SYS_io_pgetevents, 6}};
+};
 
-/* A call that has done a part of its work ends with that part when the thread
- * is stopped. Those that receive do so only with this flag, an argument. */
-static const struct {
-    short number, flags;
-} partial[] = {{SYS_write, 0},           {SYS_writev, 0},   {SYS_pwrite64, 0},
-               {SYS_pwritev, 0},         {SYS_pwritev2, 0}, {SYS_sendto, 0},
-               {SYS_sendmsg, 0},         {SYS_sendmmsg, 0}, {SYS_sendfile, 0},
-               {SYS_splice, 0},          {SYS_tee, 0},      {SYS_vmsplice, 0},
-               {SYS_copy_file_range, 0}, {SYS_recvmmsg, 0}, {SYS_getrandom, 0},
-               {SYS_close, 0}, /* which lingers */
-               {SYS_recvfrom, 4},        {SYS_recvmsg, 3}};
+/* Has a mask of signals of its own, where this argument is one. */
+static const struct call masked[] = {
+    {SYS_rt_sigsuspend, 0}, {SYS_ppoll, 4},
+    {SYS_pselect6, 6},      {SYS_epoll_pwait, 5},
+    {SYS_epoll_pwait2, 5},  {SYS_io_uring_enter, 5},
+    {SYS_io_pgetevents, 6}, {0, 0}};
+
+/* Has it done a part of its work, it ends with that part when the thread is
+ * stopped. Those that receive do so only with a flag in this argument. */
+static const struct call partial[] = {
+    {SYS_write, 0},    {SYS_writev, 0},
+    {SYS_pwrite64, 0}, {SYS_pwritev, 0},
+    {SYS_pwritev2, 0}, {SYS_sendto, 0},
+    {SYS_sendmsg, 0},  {SYS_sendmmsg, 0},
+    {SYS_sendfile, 0}, {SYS_splice, 0},
+    {SYS_tee, 0},      {SYS_vmsplice, 0},
+    {SYS_recvmmsg, 0}, {SYS_copy_file_range, 0},
+    {SYS_close, 0}, /* which lingers */
+    {SYS_recvfrom, 4}, {SYS_getrandom, 0},
+    {SYS_recvmsg, 3},  {0, 0}};
 
 /* Of the text of /proc/PID/task/TID/syscall: the number of the call, and its
  * arguments. */
@@ -63,26 +69,26 @@ words_of(const char *call)
     return words;
 }
 
+/* The value that matters in a call of these; 0: it is none of them. */
+static uint64_t
+value_in(const struct call *calls, const struct words *w)
+{
+    for (; calls->number || calls->argument; calls++)
+        if (calls->number == (long)w->of[0])
+            return calls->argument ? w->of[calls->argument] : UINT64_MAX;
+    return 0;
+}
+
 static bool
 has_own_mask(const struct words *w)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof masked / sizeof *masked; i++)
-        if (masked[i].number == (long)w->of[0])
-            return !masked[i].argument || w->of[masked[i].argument];
-    return false;
+    return value_in(masked, w) != 0;
 }
 
 static bool
 may_be_partial(const struct words *w)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof partial / sizeof *partial; i++)
-        if (partial[i].number == (long)w->of[0])
-            return !partial[i].flags || (w->of[partial[i].flags] & MSG_WAITALL);
-    return false;
+    return value_in(partial, w) & MSG_WAITALL;
 }
 
 static struct cpprof__seen_thread *
