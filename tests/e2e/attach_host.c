@@ -25,9 +25,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <unwind.h>
 
 volatile sig_atomic_t must_end;
 volatile sig_atomic_t n_usr1;
@@ -43,6 +45,11 @@ static void
 on_usr1(int signal)
 {
     n_usr1++;
+}
+
+static void
+on_tick(int signal)
+{
 }
 
 void
@@ -176,8 +183,59 @@ do_spin(void)
         n++;
 }
 
-/* At work half of the time: who waits for a recording leaves the
- * processors to others. */
+/* A signal comes twenty thousand times a second: nearly whenever a thread is to
+ * stop, one is on its way to it. */
+static void
+do_ticks(void)
+{
+    static const struct itimerval often = {{0, 50}, {0, 50}};
+    static const struct itimerval never;
+    volatile uint64_t n = 0;
+
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (n < 50000000)
+        n++;
+    setitimer(ITIMER_REAL, &never, NULL);
+}
+
+/* How many callers a thread has by the unwinder, as an exception would find
+ * them. */
+static _Unwind_Reason_Code
+count(struct _Unwind_Context *context, void *n)
+{
+    (void)context;
+    ++*(int *)n;
+    return _URC_NO_REASON;
+}
+
+static int
+count_after_work(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    volatile uint64_t n = 0;
+
+    (void)info;
+    (void)size;
+    while (n < 10000000)
+        n++;
+    _Unwind_Backtrace(count, arg);
+    return 1;
+}
+
+/* Called by the loader; with callers all the time. */
+static void
+do_walk(void)
+{
+    static int expected;
+    int n = 0;
+
+    dl_iterate_phdr(count_after_work, &n);
+    if (!expected)
+        expected = n;
+    if (n != expected)
+        wrong("number of callers", n);
+    usleep(5000);
+}
+
 /* Busy in code that has no tables, as of a runtime that compiles, deep in a
  * stack that ends in malloc: whoever looks has to look at all of it. */
 static void __attribute__((noinline)) do_untabled(void)
@@ -203,6 +261,8 @@ static void __attribute__((noinline)) do_untabled(void)
     __asm__ volatile("" : : "r"(room) : "memory"); /* the call comes back */
 }
 
+/* At work half of the time: who waits for a recording leaves the
+ * processors to others. */
 static void
 do_pulse(void)
 {
@@ -300,6 +360,8 @@ static const struct mode busy[] = {
     {"spin", do_spin},
     {"pulse", do_pulse},
     {"untabled", do_untabled},
+    {"ticks", do_ticks},
+    {"walk", do_walk},
     {"fork", do_fork},
     {"unshare", do_unshare},
     {"unshare_user", do_unshare_user},
@@ -334,6 +396,7 @@ main(int argc, char **argv)
 {
     struct sigaction term = {.sa_handler = on_term};
     struct sigaction usr1 = {.sa_handler = on_usr1};
+    struct sigaction tick = {.sa_handler = on_tick};
     const struct mode *mode = NULL;
     int n = argc > 2 ? atoi(argv[2]) : 1;
     pthread_t thread;
@@ -346,6 +409,7 @@ main(int argc, char **argv)
         return 2;
     sigaction(SIGTERM, &term, NULL);
     sigaction(SIGUSR1, &usr1, NULL);
+    sigaction(SIGALRM, &tick, NULL);
     puts("ready");
     fflush(stdout);
     while (--n > 0)

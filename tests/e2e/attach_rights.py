@@ -384,6 +384,43 @@ def nobody_makes_root_wait():
         x.communicate()
 
 
+# Its first thread sleeps with a time, so that the other is borrowed.
+IN_REAL_TIME = """
+import os, select, threading, time
+def work():
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))
+    print("ready", flush=True)
+    while True:
+        select.select([], [], [], 0.05)
+threading.Thread(target=work).start()
+while True:
+    time.sleep(100)
+"""
+
+
+def schedule(tid):
+    return os.sched_getscheduler(tid), sorted(os.sched_getaffinity(tid))
+
+
+def real_time_is_not_inherited():
+    with Process(IN_REAL_TIME) as h:
+        p = start_record(h.pid, "-t", "wall", "-duration", "3", "-o",
+                         "t.pb.gz")
+        wait_until(lambda: own_threads(h.pid))
+        time.sleep(1) # the call that starts them has ended
+        ours = own_threads(h.pid)
+        t.ok("a thread in real time is borrowed: ours are there", ours != [])
+        t.same("and run as the first one does",
+               [schedule(tid) for tid in ours], [schedule(h.pid)] * len(ours))
+        theirs = max(int(tid) for tid in os.listdir("/proc/%d/task" % h.pid)
+                     if int(tid) not in ours)
+        t.same("the borrowed one is in real time still", schedule(theirs),
+               (os.SCHED_FIFO, [max(os.sched_getaffinity(h.pid))]))
+        said = p.communicate(timeout=60)[1]
+        t.ok("and it is recorded", p.returncode == 0, said)
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in ("LD_PRELOAD", "CPPROF"):
@@ -406,6 +443,7 @@ def main():
         one_that_changes_its_user_goes_on()
         one_that_changes_its_root_is_left()
         nobody_makes_root_wait()
+        real_time_is_not_inherited()
         os.chdir("/")
     return t.end()
 

@@ -27,10 +27,10 @@ def innermost(pid):
 
 
 def own_threads(pid):
-    """Names of the threads of ours in it."""
-    names = [read(path).strip()
-             for path in glob.glob("/proc/%d/task/*/comm" % pid)]
-    return [name for name in names if name.startswith("cpprof")]
+    """The threads of ours in it."""
+    return [int(path.split("/")[4])
+            for path in glob.glob("/proc/%d/task/*/comm" % pid)
+            if read(path).startswith("cpprof")]
 
 
 def descriptors(pid):

@@ -8,8 +8,9 @@
  * to where the first thread was. From the entry on nobody outside is needed.
  * The made thread loads the library and calls one function of it.
  *
- * The area stays in the process and serves for the next call. Seats take turns,
- * so that a thread that has all but left one is not met by the next.
+ * The area stays in the process and serves for the next call. A seat counts as
+ * free two instructions before its thread has left it. Seats take turns, so
+ * that three other calls come before the next in that seat.
  */
 #ifndef CLI_ATTACH_GUEST_H
 #define CLI_ATTACH_GUEST_H
