@@ -29,7 +29,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <unwind.h>
 
 volatile sig_atomic_t must_end;
 volatile sig_atomic_t n_usr1;
@@ -198,44 +197,6 @@ do_ticks(void)
     setitimer(ITIMER_REAL, &never, NULL);
 }
 
-/* How many callers a thread has by the unwinder, as an exception would find
- * them. */
-static _Unwind_Reason_Code
-count(struct _Unwind_Context *context, void *n)
-{
-    (void)context;
-    ++*(int *)n;
-    return _URC_NO_REASON;
-}
-
-static int
-count_after_work(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    volatile uint64_t n = 0;
-
-    (void)info;
-    (void)size;
-    while (n < 10000000)
-        n++;
-    _Unwind_Backtrace(count, arg);
-    return 1;
-}
-
-/* Called by the loader; with callers all the time. */
-static void
-do_walk(void)
-{
-    static int expected;
-    int n = 0;
-
-    dl_iterate_phdr(count_after_work, &n);
-    if (!expected)
-        expected = n;
-    if (n != expected)
-        wrong("number of callers", n);
-    usleep(5000);
-}
-
 /* Busy in code that has no tables, as of a runtime that compiles, deep in a
  * stack that ends in malloc: whoever looks has to look at all of it. */
 static void __attribute__((noinline)) do_untabled(void)
@@ -361,7 +322,6 @@ static const struct mode busy[] = {
     {"pulse", do_pulse},
     {"untabled", do_untabled},
     {"ticks", do_ticks},
-    {"walk", do_walk},
     {"fork", do_fork},
     {"unshare", do_unshare},
     {"unshare_user", do_unshare_user},

@@ -727,7 +727,6 @@ def calls_are_made():
         goes_on(mode)
     goes_on("cancelled", 500)
     goes_on("ticks", 100)
-    goes_on("walk", 40)
     leaves_nothing()
     profiled("fork", "cpu,symbolize=none", 40)
     profiled("dlopen", "cpu,symbolize=none", 20)

@@ -73,7 +73,6 @@ struct result {
     bool is_unwanted;    /* what we found: to end before it is done */
     uint64_t area, seat; /* addresses in the process */
     unsigned number;     /* of the seat */
-    pid_t tid;           /* of the thread that was sent to it */
     struct cpprof__injected how;
     uint64_t since_ns;
     bool is_slow; /* and that was told */
@@ -195,6 +194,20 @@ union head {
     char bytes[HEAD_BYTES];
 };
 
+static bool
+read_head(pid_t pid, uint64_t seat, union head *head)
+{
+    return cpprof__target_read(pid, seat, head->bytes, HEAD_BYTES);
+}
+
+/* Has the thread that was to come ended, as by a cancellation? Not so one that
+ * has come and has gone on: the thread that it made may not have run yet. */
+static bool
+is_gone(pid_t pid, const struct cpprof__guest *seat)
+{
+    return !seat->left && tgkill(pid, seat->tid, 0) && errno == ESRCH;
+}
+
 /* Stop a thread; false: it did not. */
 static bool
 hold(struct attempt *a, pid_t tid, struct cpprof__held *held)
@@ -238,12 +251,12 @@ take_back(struct attempt *a, unsigned number)
     union head head;
     bool is_back;
 
-    if (!cpprof__target_read(pid, at, head.bytes, HEAD_BYTES))
+    if (!read_head(pid, at, &head))
         return false;
-    if (!head.guest.tid || (tgkill(pid, head.guest.tid, 0) && errno == ESRCH))
-        is_back = !head.guest.rsp;
+    if (!head.guest.tid || is_gone(pid, &head.guest))
+        is_back = true;
     else if (hold(a, head.guest.tid, &held)) {
-        is_back = cpprof__target_read(pid, at, head.bytes, HEAD_BYTES) &&
+        is_back = read_head(pid, at, &head) &&
                   will_not_come(&held, &head.guest,
                                 a->area + cpprof__guest_entry(
                                               number, head.guest.return_at));
@@ -278,7 +291,7 @@ choose_seat(struct attempt *a)
     for (i = 0; i < GUEST_SEATS; i++) {
         uint64_t at = cpprof__guest_seat(a->area, i);
 
-        if (!cpprof__target_read(a->target->pid, at, head.bytes, HEAD_BYTES))
+        if (!read_head(a->target->pid, at, &head))
             return false;
         if (head.guest.turn > most)
             most = head.guest.turn;
@@ -351,7 +364,7 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
     r->number = a->seat;
     r->seat = cpprof__guest_seat(a->area, a->seat);
     g->state = CPPROF__GUEST_PREPARED;
-    g->tid = r->tid = held->tid;
+    g->tid = held->tid;
     g->return_at = safety->is_safe ? 0 : safety->return_at;
     g->rip = safety->is_safe ? held->regs.rip : safety->return_to;
     g->mask = held->mask;
@@ -558,12 +571,14 @@ read_state(const struct cpprof__target *t, const struct result *r)
     return state;
 }
 
-/* Was the thread that was to come cancelled? It does not return any more. */
 static bool
-is_gone(const struct cpprof__target *t, const struct result *r, uint32_t state)
+will_nobody_come(const struct cpprof__target *t, const struct result *r)
 {
-    return state == CPPROF__GUEST_PREPARED && tgkill(t->pid, r->tid, 0) &&
-           errno == ESRCH && read_state(t, r) == state;
+    union head head;
+
+    return read_head(t->pid, r->seat, &head) &&
+           head.guest.state == CPPROF__GUEST_PREPARED &&
+           is_gone(t->pid, &head.guest);
 }
 
 /* Wait for another state than this one. A process that is stopped has none. */
@@ -580,7 +595,7 @@ wait_while(const struct cpprof__target *t, struct result *r, uint32_t state,
            cpprof__patience_has(&patience) &&
            (++n % POLLS_A_LOOK ||
             (!cpprof__attach_is_stopped(t->pid) && !is_given_up(r->since_ns) &&
-             !is_gone(t, r, state)))) {
+             !will_nobody_come(t, r)))) {
         if (!r->is_slow &&
             cpprof__now_ns(CLOCK_MONOTONIC) - r->since_ns > SLOW_NS) {
             r->is_slow = true;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Into programs with another allocator than libc's, and out again: what an
-exception needs is there, and whoever waits in it is not waited for. Words:
-attached.py.
+"""Into programs whose threads are where an exception may leave: in an allocator
+of their own, in a callback of the loader; and out again. It finds its callers.
+Words: attached.py.
 """
 import os
 import subprocess
@@ -132,6 +132,50 @@ int main(void)
 }
 """
 
+# In a callback of the loader.
+WALKS = """
+#define _GNU_SOURCE
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <unwind.h>
+static volatile sig_atomic_t is_over;
+static void on_term(int number) { is_over = 1; }
+static _Unwind_Reason_Code count(struct _Unwind_Context *context, void *n)
+{
+    ++*(int *)n;
+    return _URC_NO_REASON;
+}
+static int work(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    volatile long i = 0;
+    while (i < 10000000)
+        i++;
+    _Unwind_Backtrace(count, arg);
+    return 1;
+}
+int main(void)
+{
+    int expected = 0, n;
+    signal(SIGTERM, on_term);
+    puts("ready");
+    fflush(stdout);
+    while (!is_over) {
+        n = 0;
+        dl_iterate_phdr(work, &n);
+        if (!expected)
+            expected = n;
+        if (n != expected)
+            return 3;
+        usleep(5000);
+    }
+    return expected < 3;
+}
+"""
+
+# The sanitizer takes over poll() as it does malloc(): who waits in it may be
+# borrowed.
 POLLS = """
 #include <poll.h>
 #include <signal.h>
@@ -196,9 +240,14 @@ def in_a_library():
             made and compiled("user", USER, made, "-Wl,-rpath," + os.getcwd()))
 
 
+def in_the_loader():
+    goes_on("a callback of the loader", compiled("walks", WALKS))
+
+
 def with_a_sanitizer():
     goes_on("a program with ASan that polls",
             compiled("polls", POLLS, "-fsanitize=address"))
 
 
-sys.exit(main(in_the_program, in_a_library, with_a_sanitizer))
+sys.exit(main(in_the_program, in_a_library, in_the_loader,
+              with_a_sanitizer))
