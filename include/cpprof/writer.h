@@ -57,7 +57,9 @@ cpprof_writer_to_stream(FILE *file, struct cpprof_writer *writer);
  *
  * writer   filled on success, zeroed on failure.
  *
- * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (the file cannot be created).
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (the rights of the folder do not allow
+ *          it, or there is none). No file is made before the first byte, so a
+ *          full disk is an error then.
  * Owner:   the writer owns its state and frees it in close; give it to one
  *          call of cpprof, which always closes it.
  * Safety:  MT.

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 void (*cpprof__own_memory)(int by);
@@ -288,12 +289,49 @@ resolve_path(const char *path)
     return errno == ENOENT ? resolve_new(path) : NULL;
 }
 
+static int
+try_temporary(struct path_writer *w)
+{
+    int sys = create_temporary(w);
+
+    if (!sys) {
+        close(w->fd);
+        unlink(w->temporary);
+    }
+    w->fd = -1;
+    return forget_temporary(w, sys);
+}
+
+/* May a file be made in this folder? None is made to find out: somebody may
+ * watch it, and it costs more than all else at the start of a short program.
+ * One without blocks, as /proc, may take none, whatever its rights are. */
+static int
+check_folder(struct path_writer *w, const char *folder)
+{
+    struct statfs fs;
+
+    if (eaccess(folder, W_OK | X_OK) < 0)
+        return errno;
+    return statfs(folder, &fs) < 0 || fs.f_blocks ? 0 : try_temporary(w);
+}
+
+static int
+check_new(struct path_writer *w)
+{
+    const char *slash = strrchr(w->path, '/');
+    char *folder = cpprof__strndup(w->path, (size_t)(slash - w->path) + 1);
+    int sys = folder ? check_folder(w, folder) : ENOMEM;
+
+    cpprof__free(folder);
+    return sys || strlen(slash) <= NAME_MAX - strlen(".1-0.tmp") ? sys
+                                                                 : ENAMETOOLONG;
+}
+
 /* Check that the file can be written later; 0 or an errno. */
 static int
 check_path(struct path_writer *w)
 {
     struct stat st;
-    int sys;
 
     if (stat(w->path, &st) == 0) {
         if (S_ISDIR(st.st_mode))
@@ -302,15 +340,7 @@ check_path(struct path_writer *w)
             return errno;
         w->in_place = !S_ISREG(st.st_mode) || !st.st_nlink;
     }
-    if (w->in_place)
-        return 0;
-    sys = create_temporary(w);
-    if (!sys) {
-        close(w->fd);
-        unlink(w->temporary);
-    }
-    w->fd = -1;
-    return forget_temporary(w, sys);
+    return w->in_place ? 0 : check_new(w);
 }
 
 static enum cpprof_status

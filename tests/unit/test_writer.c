@@ -19,6 +19,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -339,6 +340,25 @@ path_appears_whole_when_the_last_byte_is_there(void **state)
     assert_int_equal(n_entries(), 1);
 }
 
+/* Whoever watches the folder sees nothing before there is something. */
+static void
+nothing_is_made_before_the_first_byte(void **state)
+{
+    struct cpprof_writer w;
+    char events[4096];
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+    (void)state;
+    assert_true(inotify_add_watch(watch, ".", IN_CREATE | IN_DELETE) >= 0);
+    w = path_writer("file");
+    assert_int_equal(read(watch, events, sizeof events), -1);
+    assert_int_equal(errno, EAGAIN);
+    write_text(&w, "one");
+    assert_true(read(watch, events, sizeof events) > 0);
+    assert_int_equal(w.close(w.ctx, 0), 0);
+    close(watch);
+}
+
 static void
 failed_path_keeps_what_was_there(void **state)
 {
@@ -473,7 +493,7 @@ path_that_cannot_be_created_is_refused_at_once(void **state)
     if (geteuid() != 0)
         refused("file", "file: Permission denied");
     else
-        refused("/proc/self/x", "/proc/self/x: No such file or directory");
+        refused("/proc/x", "/proc/x: No such file or directory");
     assert_int_equal(n_entries(), 2);
 }
 
@@ -538,6 +558,7 @@ main(void)
         TEST(stream_is_flushed_at_the_end_and_stays_open),
         TEST(stream_error_is_returned),
         TEST(path_appears_whole_when_the_last_byte_is_there),
+        TEST(nothing_is_made_before_the_first_byte),
         TEST(failed_path_keeps_what_was_there),
         TEST(path_without_a_byte_is_an_empty_file),
         TEST(modes_are_those_of_an_ordinary_file),
