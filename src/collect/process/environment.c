@@ -398,13 +398,16 @@ cpprof__environment_before_filter(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
+    if (is_on)
+        cpprof__late_hurry();
     if (is_on && cpprof__environment_end_may_come() &&
         swap_acq_rel(&asked, pid) != pid && !cpprof__keeper_is_there()) {
         writer = (struct cpprof__periodic){.name = "cpprof-writer",
                                            .turn = wait_on,
                                            .period_ns = CPPROF__OWN_LOOK_NS,
                                            .flags = CPPROF__OWN_TABLE};
-        cpprof__periodic_start(&writer);
+        if (cpprof__periodic_start(&writer))
+            cpprof__environment_end_forgo();
     }
     errno = saved_errno;
 }

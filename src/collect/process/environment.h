@@ -182,6 +182,10 @@ cpprof__environment_end_stop(struct cpprof_error *error);
 /* May there be something to write of them when this process ends? */
 bool
 cpprof__environment_end_may_come(void);
+
+/* Nothing is written at the end of this process. */
+void
+cpprof__environment_end_forgo(void);
 /* Is there anything to write of them, or to leave to a recorder? Safety: AS. */
 bool
 cpprof__environment_end_is_due(void);
@@ -249,7 +253,9 @@ void
 cpprof__environment_write(uint64_t until_ns);
 
 /* A filter of system calls comes, maybe one that kills: a thread of ours that
- * is there before does not have it, and writes at the end. Safety: MT. */
+ * is there before does not have it, and writes at the end. Where none can be
+ * made, as by RLIMIT_NPROC, nothing is written then; a recorder has what came
+ * until then. Safety: MT. */
 void
 cpprof__environment_before_filter(void);
 

@@ -316,6 +316,12 @@ cpprof__environment_end_may_come(void)
     return started_pid && started_pid == (int32_t)getpid();
 }
 
+void
+cpprof__environment_end_forgo(void)
+{
+    started_pid = 0;
+}
+
 CPPROF__FIRST_STEP bool
 cpprof__environment_end_is_due(void)
 {

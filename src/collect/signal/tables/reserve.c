@@ -20,9 +20,11 @@
 
 uint64_t cpprof__reserved_bytes;
 
-/* As they were when they were read; 0: not yet. */
+/* As they were when they were read. A program may set one to 0, so that is no
+ * word for what was not. */
 static uint64_t data_limit CPPROF__AT_START, as_limit CPPROF__AT_START,
     file_limit CPPROF__AT_START;
+static bool are_read CPPROF__AT_START;
 
 static uint64_t
 limit_of(int resource)
@@ -40,16 +42,25 @@ cpprof__limits_read(void)
     store_relaxed(&data_limit, limit_of(RLIMIT_DATA));
     store_relaxed(&as_limit, limit_of(RLIMIT_AS));
     store_relaxed(&file_limit, limit_of(RLIMIT_FSIZE));
+    store_release(&are_read, true);
+}
+
+/* One of them; after a filter has come, that of before. */
+static uint64_t
+limit_read(const uint64_t *limit)
+{
+    if (!load_acquire(&are_read))
+        cpprof__limits_read();
+    return load_relaxed(limit);
 }
 
 static bool
 fits(const uint64_t *limit, uint64_t share, size_t n)
 {
-    if (!load_relaxed(limit))
-        cpprof__limits_read();
-    return load_relaxed(limit) == RLIM_INFINITY ||
-           load_relaxed(&cpprof__reserved_bytes) + n <=
-               load_relaxed(limit) / share;
+    uint64_t most = limit_read(limit);
+
+    return most == RLIM_INFINITY ||
+           load_relaxed(&cpprof__reserved_bytes) + n <= most / share;
 }
 
 CPPROF__FIRST_STEP bool
@@ -217,7 +228,5 @@ cpprof__fill_hole(char *base, size_t at, size_t n, const char *path)
 bool
 cpprof__is_too_long(uint64_t n)
 {
-    if (!load_relaxed(&file_limit))
-        cpprof__limits_read();
-    return load_relaxed(&file_limit) < n;
+    return limit_read(&file_limit) < n;
 }
