@@ -151,9 +151,11 @@ TAKE_OVER(initgroups, int, (const char *user, gid_t gid), (user, gid))
  * there, and the linker warns. */
 extern __typeof__(getgrouplist) getgrouplist __attribute__((weak));
 
-/* As libc's: as many as the kernel takes. */
+/* As libc's: as many as the kernel takes. It may wait for a server of names,
+ * and handlers of the program may end the process meanwhile; threads of ours go
+ * for the change alone. */
 static int
-initgroups_by_itself(const char *user, gid_t gid)
+initgroups_in_two(const char *user, gid_t gid)
 {
     int n = 0, result = -1;
     gid_t *gids = NULL, *more;
@@ -164,23 +166,23 @@ initgroups_by_itself(const char *user, gid_t gid)
             break;
         gids = more;
     }
-    while (gids && n > 0 && (result = (int)syscall(SYS_setgroups, n, gids)) &&
+    while (gids && n > 0 && (result = setgroups_on((size_t)n, gids)) &&
            errno == EINVAL)
         n--;
     cpprof__free(gids);
     return result;
 }
 
-/* It may wait for a server of names, and signals come meanwhile. */
 static int
 initgroups_on(const char *user, gid_t gid)
 {
-    struct cpprof__alone alone = cpprof__alone_begin();
+    struct cpprof__alone alone;
 
-    pthread_sigmask(SIG_SETMASK, &alone.mask, NULL);
-    return cpprof__alone_end(&alone, alone.are_left && getgrouplist
-                                         ? initgroups_by_itself(user, gid)
-                                         : cpprof__real(initgroups)(user, gid));
+    NEEDS_STORAGE(initgroups, (user, gid));
+    if (getgrouplist)
+        return initgroups_in_two(user, gid);
+    alone = cpprof__alone_begin();
+    return cpprof__alone_end(&alone, cpprof__real(initgroups)(user, gid));
 }
 
 /*

@@ -309,7 +309,8 @@ cpprof__session_end_by(void (*f)(void))
 {
     struct cpprof__session *s = current->session;
 
-    if (!is_ours() || load_acquire(&s->drainer.is_over))
+    if (!is_ours() || load_acquire(&s->drainer.is_over) ||
+        cpprof__own_threads_pause_now())
         return false;
     s->last = f;
     store_release(&s->finish, true);

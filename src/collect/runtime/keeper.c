@@ -176,7 +176,9 @@ cpprof__keeper_run(void (*f)(void))
 {
     bool has;
 
-    if (cpprof__own_lock_is_mine(&lock)) /* a handler interrupted it */
+    /* A handler interrupted it, or it has ended for a while, which may be until
+     * that handler returns. */
+    if (cpprof__own_lock_is_mine(&lock) || cpprof__own_threads_pause_now())
         return false;
     cpprof__own_lock_take(&lock);
     has = has_keeper;
