@@ -3,10 +3,12 @@
  * Attach and detach: what the variable CPPROF would have begun at the start of
  * the process, begun later and ended while the process goes on.
  *
- * Both do their work on a thread of ours, since the caller's is one of the
- * program. `lock` is held meanwhile. As long as it is attached a thread of ours
- * (the watch) looks for modules that came, and for the recorder: when that says
- * so, or was killed, the process detaches by itself.
+ * Both do their work on a thread of ours with a table of descriptors of its
+ * own, so that no file of ours is ever open in the program's. Who called waits
+ * for that, and then for the threads that end. It has `lock` meanwhile. As long
+ * as it is attached a thread of ours (the watch) looks for modules that came,
+ * and for the recorder: when that says so, or was killed, the process detaches
+ * by itself.
  *
  * Order. Entries are patched before anything is on: until then they lead
  * through a jump to where they led before. At the end profiles stop first, then
@@ -130,15 +132,16 @@ put_back(void)
     return !is_patched;
 }
 
-/* Are there threads of ours, beside those that carry out this call, that have
- * not said that they end? */
+/* Are there threads of ours, beside the command's, that have not said that they
+ * end? */
 static bool
 has_others_at_work(void)
 {
-    return cpprof__own_threads() > (caller ? 2u : 1u);
+    return cpprof__own_threads() > (caller ? 1u : 0u);
 }
 
-/* False: they have not ended in time. In the end it is enough that they have
+/* Not to be called on a thread of ours. False: they have not ended in time. In
+ * the end it is enough that they have
  * done all they had to: libc then gives back each block that they have freed by
  * a lock, for which many threads that allocate make them wait for seconds. */
 static bool
@@ -154,29 +157,25 @@ wait_for_own_threads(void)
     return true;
 }
 
-/* The watch may be the caller: then nobody joins it. True: it is, and the last
- * of our threads, who holds the program's descriptors for it, ends after it. */
-static bool
+/* The watch may be the caller: then nobody joins it. */
+static void
 stop_watch(void)
 {
-    bool is_caller;
-
     if (!has_watch)
-        return false;
+        return;
     has_watch = false;
     cpprof__periodic_stop(&watch);
-    is_caller = pthread_equal(watch.thread.thread, pthread_self());
-    if (is_caller)
+    if (pthread_equal(watch.thread.thread, pthread_self()))
         cpprof__real_pthread_detach(pthread_self());
-    return is_caller;
 }
 
 static enum cpprof_status
 end(struct cpprof_error *error)
 {
     enum cpprof_status status;
-    bool is_back, is_watch = stop_watch();
+    bool is_back;
 
+    stop_watch();
     status = cpprof__environment_detach(error);
     is_back = put_back();
     cpprof__action_remove();
@@ -188,10 +187,7 @@ end(struct cpprof_error *error)
         status = cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
                               "not all entries could be put back: the process "
                               "forks all the time, or is a child");
-    if (is_watch || wait_for_own_threads() || status != CPPROF_OK)
-        return status;
-    return cpprof__fail(error, CPPROF_SYSTEM, ETIMEDOUT,
-                        "a thread of cpprof has not ended yet");
+    return status;
 }
 
 /* ---- the watch -------------------------------------------------------- */
@@ -215,8 +211,10 @@ end_for_lost_watch(void)
 {
     CPPROF__UNCANCELLED;
 
-    if (has_watch)
-        end_by_itself();
+    if (!has_watch)
+        return;
+    end_by_itself();
+    wait_for_own_threads();
 }
 
 static void
@@ -360,9 +358,6 @@ begin(const char *config, struct cpprof_error *error)
     enum cpprof_status status;
     uint32_t kinds;
 
-    /* The watch would do it soon: the process was stopped until now. */
-    if (is_attached && cpprof__control_is_stopped(control))
-        end(&ignored);
     if (is_attached || cpprof__environment_is_on())
         return cpprof__fail(error, CPPROF_BUSY, 0,
                             "cpprof profiles this process already");
@@ -377,8 +372,6 @@ begin(const char *config, struct cpprof_error *error)
     cpprof__use();
     if (!is_registered)
         is_registered = !pthread_atfork(NULL, NULL, in_child);
-    wait_for_own_threads(); /* of a time before */
-    is_alone = !cpprof__own_list_has_others(caller);
     status = take_places(kinds, error);
     if (status != CPPROF_OK) {
         forget_recorder();
@@ -403,9 +396,54 @@ struct call {
 };
 
 static void
-carry_out(void *arg)
+begin_call(void *arg)
 {
     struct call *call = arg;
+
+    call->status = begin(call->config, &call->error);
+}
+
+static void
+end_call(void *arg)
+{
+    struct call *call = arg;
+
+    call->status = end(&call->error);
+}
+
+static void
+on_own_thread(void (*f)(void *arg), struct call *call)
+{
+    if (!cpprof__own_thread_run_new(f, call, CPPROF__OWN_TABLE))
+        f(call);
+}
+
+static void
+attach(struct call *call)
+{
+    if (!is_attached) {
+        wait_for_own_threads(); /* of a time before */
+        is_alone = !cpprof__own_list_has_others(caller);
+    }
+    on_own_thread(begin_call, call);
+    if (!is_attached)
+        wait_for_own_threads();
+}
+
+static void
+detach(struct call *call)
+{
+    if (!is_attached && !is_patched)
+        return;
+    on_own_thread(end_call, call);
+    if (!wait_for_own_threads() && call->status == CPPROF_OK)
+        call->status = cpprof__fail(&call->error, CPPROF_SYSTEM, ETIMEDOUT,
+                                    "a thread of cpprof has not ended yet");
+}
+
+static void
+carry_out(struct call *call)
+{
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + TURN_NS;
 
     if (!cpprof__own_lock_take_until(&lock, until)) {
@@ -414,10 +452,13 @@ carry_out(void *arg)
         return;
     }
     caller = call->caller;
-    if (call->config)
-        call->status = begin(call->config, &call->error);
-    else if (is_attached || is_patched)
-        call->status = end(&call->error);
+    /* The watch would do it soon: the process was stopped until now. */
+    if (!call->config || (is_attached && cpprof__control_is_stopped(control)))
+        detach(call);
+    if (call->config) {
+        call->status = CPPROF_OK;
+        attach(call);
+    }
     caller = 0;
     cpprof__own_lock_give(&lock);
 }
@@ -459,7 +500,7 @@ run(const char *config, char *message, size_t size)
         call.caller = (int32_t)syscall(SYS_gettid);
         cpprof__own_list_begin(false, NULL);
     }
-    cpprof__own_thread_run(carry_out, &call);
+    carry_out(&call);
     if (call.caller)
         cpprof__own_list_end();
     if (message && size)

@@ -197,6 +197,24 @@ do_ticks(void)
     setitimer(ITIMER_REAL, &never, NULL);
 }
 
+/* A program that has closed a descriptor knows the number of the next, and that
+ * nothing can be written to it until then. */
+static void
+do_descriptors(void)
+{
+    static int first;
+    int fd, i;
+
+    for (i = 0; i < 1000 && !must_end; i++) {
+        fd = dup(0);
+        if (!first)
+            first = fd;
+        expect("the next descriptor", fd, first);
+        close(fd);
+        expect("write to what is closed", write(fd, "x", 1), -1);
+    }
+}
+
 /* Busy in code that has no tables, as of a runtime that compiles, deep in a
  * stack that ends in malloc: whoever looks has to look at all of it. */
 static void __attribute__((noinline)) do_untabled(void)
@@ -322,6 +340,7 @@ static const struct mode busy[] = {
     {"pulse", do_pulse},
     {"untabled", do_untabled},
     {"ticks", do_ticks},
+    {"descriptors", do_descriptors},
     {"fork", do_fork},
     {"unshare", do_unshare},
     {"unshare_user", do_unshare_user},

@@ -29,6 +29,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/close_range.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -117,7 +119,7 @@
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 7\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 8\\n\\0\"\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */
@@ -220,26 +222,77 @@ leave_schedule(void)
         kernel(SYS_sched_setaffinity, NULL, (void *)n, (long)processors, 0);
 }
 
+/* 0 or an errno. */
+GUEST_CODE static int
+make_thread(struct cpprof__guest *g, void *(*f)(void *))
+{
+    pthread_attr_t small;
+    unsigned long thread;
+    int failed;
+
+    g->attr_init(&small);
+    g->attr_setstacksize(&small, GUEST_STACK_BYTES);
+    failed = g->pthread_create(&thread, &small, f, g);
+    if (failed == EINVAL) /* variables of threads leave no room in it */
+        failed = g->pthread_create(&thread, NULL, f, g);
+    return failed;
+}
+
+GUEST_CODE static void
+begin(struct cpprof__guest *g)
+{
+    leave_schedule();
+    kernel(SYS_prctl, (void *)PR_SET_NAME, g->thread, 0, 0);
+    g->pthread_detach(g->pthread_self());
+}
+
+/* A kernel that cannot (before 5.9) has it in the table of all. */
+GUEST_CODE static void *
+load(void *arg)
+{
+    struct cpprof__guest *g = arg;
+    void *library;
+
+    begin(g);
+    kernel(SYS_close_range, NULL, (void *)(unsigned long)~0u,
+           CLOSE_RANGE_UNSHARE, 0);
+    library = g->dlopen(g->library, RTLD_NOW);
+    if (library)
+        g->known = g->dlsym(library, g->function);
+    if (!g->known)
+        say(g, g->dlerror());
+    __atomic_store_n(&g->loaded, 1u, __ATOMIC_RELEASE);
+    kernel(SYS_futex, &g->loaded, (void *)FUTEX_WAKE, 1, 0);
+    return NULL;
+}
+
+GUEST_CODE static void
+have_loaded(struct cpprof__guest *g)
+{
+    if (make_thread(g, load)) {
+        say(g, "a second thread cannot be made");
+        return;
+    }
+    while (!__atomic_load_n(&g->loaded, __ATOMIC_ACQUIRE))
+        kernel(SYS_futex, &g->loaded, (void *)FUTEX_WAIT, 0, 0);
+}
+
 GUEST_CODE static void *
 run(void *arg)
 {
     struct cpprof__guest *g = arg;
-    void *library, *function = g->known;
+    void *function;
     int result = -1;
 
     __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_RUNS, __ATOMIC_RELEASE);
-    leave_schedule();
-    kernel(SYS_prctl, (void *)PR_SET_NAME, g->thread, 0, 0);
-    g->pthread_detach(g->pthread_self());
-    library = function ? NULL : g->dlopen(g->library, RTLD_NOW);
-    if (library)
-        function = g->dlsym(library, g->function);
-    if (!function)
-        say(g, g->dlerror());
-    else if (g->has_argument)
+    begin(g);
+    if (!g->known)
+        have_loaded(g);
+    function = g->known;
+    if (function && g->has_argument)
         result = ((int (*)(const char *, char *, size_t))function)(
             g->argument, g->message, sizeof g->message);
-    else
+    else if (function)
         result =
             ((int (*)(char *, size_t))function)(g->message, sizeof g->message);
     g->result = result;
@@ -328,8 +381,6 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
 {
     greg_t *regs = (greg_t *)((char *)g + GUEST_REGS);
     uint64_t all = g->blocked, before;
-    pthread_attr_t small;
-    unsigned long thread;
     int *at, kept;
     bool ends;
 
@@ -340,11 +391,7 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
     protect();
     at = g->errno_location();
     kept = *at;
-    g->attr_init(&small);
-    g->attr_setstacksize(&small, GUEST_STACK_BYTES);
-    g->result = g->pthread_create(&thread, &small, run, g);
-    if (g->result == EINVAL) /* variables of threads leave no room in it */
-        g->result = g->pthread_create(&thread, NULL, run, g);
+    g->result = make_thread(g, run);
     if (g->result)
         __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_NO_THREAD,
                          __ATOMIC_RELEASE);

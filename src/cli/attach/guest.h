@@ -6,7 +6,9 @@
  * A thread of the process is sent to the entry of a seat with all its registers
  * as they were. The code keeps them, makes a thread, puts them back and jumps
  * to where the first thread was. From the entry on nobody outside is needed.
- * The made thread loads the library and calls one function of it.
+ * The made thread has the library loaded, and calls one function of it. Who
+ * loads is another thread: the file is open in its own table of descriptors,
+ * and never in the program's.
  *
  * The area stays in the process and serves for the next call. A seat counts as
  * free two instructions before its thread has left it. Seats take turns, so
@@ -39,7 +41,7 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 7\n"
+#define GUEST_MAGIC       "cpprof guest 8\n"
 #define GUEST_MAGIC_BYTES 16
 
 /* Of the made thread: libc keeps it for the next thread of the program, and all
@@ -85,6 +87,7 @@ struct cpprof__guest {
     uint32_t call;      /* enum cpprof__guest_call */
     uint32_t has_time;  /* the kernel knows how much time the call has left */
     int32_t tid;        /* of the borrowed thread */
+    uint32_t loaded;    /* futex: the library is there, or cannot be */
 
     /* Registers of vectors as a signal frame has them. */
     uint32_t n_xstate;       /* bytes without AMX data, */
