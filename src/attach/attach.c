@@ -109,6 +109,9 @@ see_recorder(const char *directory, struct cpprof_error *error)
     control = directory ? cpprof__spool_control(directory) : NULL;
     if (!directory || (control && !cpprof__control_is_stopped(control)))
         return CPPROF_OK;
+    if (!control)
+        return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s/control: %s",
+                            directory, strerror(errno));
     forget_recorder();
     return cpprof__fail(error, CPPROF_SYSTEM, ENOENT,
                         "nobody records in %s any more", directory);

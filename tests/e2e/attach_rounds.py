@@ -19,7 +19,7 @@ from processes import children
 WAITING = ["nanosleep", "clock_nanosleep", "futex_timed", "poll", "select",
            "epoll", "sigtimedwait", "semtimedop", "recv_timed", "futex", "read",
            "accept", "connect", "sigsuspend", "wait", "semop", "io_uring",
-           "held_back", "dispatched 2", "whole"]
+           "held_back", "dispatched 2", "whole", "least"]
 BUSY = ["registers", "spin 2", "malloc", "malloc 16", "fork", "dlopen"]
 ROUNDS = 10
 KILLS = 12

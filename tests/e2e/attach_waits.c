@@ -7,6 +7,7 @@
 #include "attach_host.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <netinet/in.h>
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
@@ -27,6 +29,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -568,6 +571,66 @@ do_semop(void)
         semctl(id, 0, IPC_RMID);
 }
 
+enum { LEAST = 10 };
+
+/* So many bytes, in two parts. */
+static void
+send_in_two(void *fd)
+{
+    if (write(*(int *)fd, "123", 3) != 3)
+        _exit(1);
+    moment();
+    if (write(*(int *)fd, "4567890", LEAST - 3) != LEAST - 3)
+        _exit(1);
+}
+
+/* A terminal whose leading end a child has, and that has no lines. */
+static int
+terminal(void)
+{
+    static int leader;
+    struct termios raw;
+    int number, unlocked = 0, fd;
+    char path[32];
+
+    leader = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+    if (ioctl(leader, TIOCSPTLCK, &unlocked) ||
+        ioctl(leader, TIOCGPTN, &number))
+        wrong("terminal", leader);
+    snprintf(path, sizeof path, "/dev/pts/%d", number);
+    fd = open(path, O_RDWR | O_NOCTTY);
+    if (tcgetattr(fd, &raw))
+        wrong("tcgetattr", fd);
+    cfmakeraw(&raw);
+    raw.c_cc[VMIN] = LEAST;
+    tcsetattr(fd, TCSANOW, &raw);
+    child_of(send_in_two, &leader);
+    return fd;
+}
+
+/* Calls that wait for a least number of bytes. Another thread waits, and may be
+ * stopped. */
+static void
+do_least(void)
+{
+    static int sockets[2], tty;
+    const int least = LEAST;
+    char bytes[100];
+    pthread_t thread;
+
+    if (!tty) {
+        tty = terminal();
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
+            wrong("socketpair", 0);
+        setsockopt(sockets[0], SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+        child_of(send_in_two, &sockets[1]);
+        pthread_create(&thread, NULL, wait_for_ever, NULL);
+    }
+    expect("read of a terminal", read(tty, bytes, LEAST), LEAST);
+    expect("recv", recv(sockets[0], bytes, LEAST, 0), LEAST);
+    expect("read of a socket", read(sockets[0], bytes, LEAST), LEAST);
+}
+
 static void
 do_io_uring(void)
 {
@@ -623,6 +686,7 @@ const struct mode waits[] = {
     {"futex", do_futex},
     {"read", do_read},
     {"whole", do_whole},
+    {"least", do_least},
     {"accept", do_accept},
     {"connect", do_connect},
     {"sigsuspend", do_sigsuspend},

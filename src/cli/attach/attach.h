@@ -351,23 +351,11 @@ struct cpprof__candidate {
 struct cpprof__candidate *
 cpprof__threads_to_try(const struct cpprof__target *t, size_t *n);
 
-/* Those that have been seen in a call that ends with a part of its work when it
- * is stopped, and how often since then in none. */
-#define CPPROF__SEEN_MAX 64
-struct cpprof__seen_threads {
-    struct cpprof__seen_thread {
-        pid_t tid;
-        unsigned n_running;
-    } at[CPPROF__SEEN_MAX];
-    unsigned n;
-};
-
 /* Why a thread must not be stopped where it is, or NULL: its call would end
  * with a part of its work, or holds back a signal that has come, which comes
  * when the call begins again. */
 const char *
-cpprof__thread_must_not_stop(struct cpprof__seen_threads *seen, pid_t pid,
-                             pid_t tid);
+cpprof__thread_must_not_stop(pid_t pid, pid_t tid);
 
 /* --------------------------------------------------------- turn.c ----- */
 

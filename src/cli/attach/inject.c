@@ -87,8 +87,8 @@ struct attempt {
     unsigned seat;
     bool is_round_two; /* whoever waits in unsafe code may be waited for */
     bool is_alone;     /* no other command is at work */
+    bool is_hopeless;  /* no thread can do what this one could not */
     pid_t command;     /* this process, for its child */
-    struct cpprof__seen_threads seen;
 };
 
 static bool __attribute__((format(printf, 2, 3)))
@@ -323,8 +323,10 @@ make_area(struct attempt *a, struct cpprof__held *held,
     if (why)
         return why;
     area = cpprof__hold_syscall(held, a->target, SYS_mmap, map);
-    if (area < 0 && area > -4096)
+    if (area < 0 && area > -4096) {
+        a->is_hopeless = area == -EACCES || area == -ENOMEM;
         return "the process cannot map memory for code";
+    }
     if (!cpprof__target_write(held->pid, (uint64_t)area, __start_cpprof_guest,
                               code_bytes()))
         return "memory of the process cannot be written";
@@ -402,7 +404,7 @@ try_thread(struct attempt *a, pid_t tid)
     struct cpprof__safety safety;
     const char *why;
 
-    why = cpprof__thread_must_not_stop(&a->seen, a->target->pid, tid);
+    why = cpprof__thread_must_not_stop(a->target->pid, tid);
     if (why)
         return fail(a, "%s", why);
     if (!hold(a, tid, &held))
@@ -494,8 +496,9 @@ borrow(struct attempt *a)
         }
         a->is_round_two = true;
         cpprof__sleep_ns(5000000);
-    } while (cpprof__patience_has(&patience) && !has_to_end(a) &&
-             !kill(a->target->pid, 0) && cpprof__attach_is_same(a->target));
+    } while (!a->is_hopeless && cpprof__patience_has(&patience) &&
+             !has_to_end(a) && !kill(a->target->pid, 0) &&
+             cpprof__attach_is_same(a->target));
 }
 
 /* --------------------------------------------------------------- child ---- */

@@ -7,47 +7,77 @@
  */
 #include "cli/attach/attach.h"
 
+#include "arch/clock.h"
+#include "arch/kernel.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <termios.h>
+#include <unistd.h>
 
 #if defined __x86_64__ && defined __LP64__
 
 /* --------------------------------------------------------------- calls ---- */
 
-/* A thread that wakes for a moment within a call looks as if it were in none.
- * One that was in such a call is in none when it looks so that often. */
-#define RUNS 3
+/* As in the kernel's include/linux/posix-timers_types.h: CPUCLOCK_VIRT. */
+#define USER_CLOCK 1u
 
-/* A call of which it matters what one of its arguments is: that from 1 on; 0:
- * it matters always. */
+/* Tunables. A busy thread is waited for so long to be seen in user mode. */
+#define USER_LOOK_NS 100000u
+#define USER_LOOKS   200u
+
+/* A call for which it matters what one of its arguments is, that from 1 on: has
+ * it one of these bits? 0: it matters always. */
 struct call {
     short number, argument;
+    uint64_t bits;
 };
 
-/* Has a mask of signals of its own, where this argument is one. */
+#define ANY  UINT64_MAX
+#define MANY (~(uint64_t)1) /* more than one */
+
+/* Has a mask of signals of its own. */
 static const struct call masked[] = {
-    {SYS_rt_sigsuspend, 0}, {SYS_ppoll, 4},
-    {SYS_pselect6, 6},      {SYS_epoll_pwait, 5},
-    {SYS_epoll_pwait2, 5},  {SYS_io_uring_enter, 5},
-    {SYS_io_pgetevents, 6}, {0, 0}};
+    {SYS_rt_sigsuspend, 0, 0},  {SYS_ppoll, 4, ANY},
+    {SYS_pselect6, 6, ANY},     {SYS_epoll_pwait, 5, ANY},
+    {SYS_epoll_pwait2, 5, ANY}, {SYS_io_uring_enter, 5, ANY},
+    {SYS_io_pgetevents, 6, ANY}};
 
 /* Has it done a part of its work, it ends with that part when the thread is
- * stopped. Those that receive do so only with a flag in this argument. */
+ * stopped. */
 static const struct call partial[] = {
-    {SYS_write, 0},    {SYS_writev, 0},
-    {SYS_pwrite64, 0}, {SYS_pwritev, 0},
-    {SYS_pwritev2, 0}, {SYS_sendto, 0},
-    {SYS_sendmsg, 0},  {SYS_sendmmsg, 0},
-    {SYS_sendfile, 0}, {SYS_splice, 0},
-    {SYS_tee, 0},      {SYS_vmsplice, 0},
-    {SYS_recvmmsg, 0}, {SYS_copy_file_range, 0},
-    {SYS_close, 0}, /* which lingers */
-    {SYS_recvfrom, 4}, {SYS_getrandom, 0},
-    {SYS_recvmsg, 3},  {0, 0}};
+    {SYS_write, 0, 0},
+    {SYS_writev, 0, 0},
+    {SYS_pwrite64, 0, 0},
+    {SYS_pwritev, 0, 0},
+    {SYS_pwritev2, 0, 0},
+    {SYS_sendto, 0, 0},
+    {SYS_sendmsg, 0, 0},
+    {SYS_sendmmsg, 0, 0},
+    {SYS_sendfile, 0, 0},
+    {SYS_splice, 0, 0},
+    {SYS_tee, 0, 0},
+    {SYS_vmsplice, 0, 0},
+    {SYS_recvmmsg, 0, 0},
+    {SYS_copy_file_range, 0, 0},
+    {SYS_getrandom, 0, 0},
+    {SYS_close, 0, 0}, /* which lingers */
+    {SYS_recvfrom, 4, MSG_WAITALL},
+    {SYS_recvmsg, 3, MSG_WAITALL},
+    {SYS_io_getevents, 2, MANY},
+    {SYS_io_pgetevents, 2, MANY},
+    {SYS_io_uring_enter, 2, ANY}, /* submits, and then waits */
+    {SYS_io_uring_enter, 3, MANY}};
+
+/* So may these, of what they read from: it has a least number of bytes. */
+static const struct call reading[] = {{SYS_read, 0, 0},
+                                      {SYS_readv, 0, 0},
+                                      {SYS_recvfrom, 0, 0},
+                                      {SYS_recvmsg, 0, 0}};
 
 /* Of the text of /proc/PID/task/TID/syscall: the number of the call, and its
  * arguments. */
@@ -69,77 +99,109 @@ words_of(const char *call)
     return words;
 }
 
-/* The value that matters in a call of these; 0: it is none of them. */
-static uint64_t
-value_in(const struct call *calls, const struct words *w)
-{
-    for (; calls->number || calls->argument; calls++)
-        if (calls->number == (long)w->of[0])
-            return calls->argument ? w->of[calls->argument] : UINT64_MAX;
-    return 0;
-}
+#define N(array) (sizeof(array) / sizeof *(array))
 
 static bool
-has_own_mask(const struct words *w)
+is_one_of(const struct call *calls, size_t n, const struct words *w)
 {
-    return value_in(masked, w) != 0;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (calls[i].number == (long)w->of[0] &&
+            (!calls[i].argument || w->of[calls[i].argument] & calls[i].bits))
+            return true;
+    return false;
+}
+
+/* By a descriptor of ours for the same file, for a moment. */
+static bool
+has_least_number(pid_t pid, int fd)
+{
+    int process = (int)syscall(SYS_pidfd_open, pid, 0);
+    int ours = (int)syscall(SYS_pidfd_getfd, process, fd, 0), least = 1;
+    socklen_t n = sizeof least;
+    struct termios terminal;
+
+    if (ours >= 0 && tcgetattr(ours, &terminal) == 0)
+        least = terminal.c_lflag & ICANON ? 1 : terminal.c_cc[VMIN];
+    else if (ours >= 0)
+        getsockopt(ours, SOL_SOCKET, SO_RCVLOWAT, &least, &n);
+    if (ours >= 0)
+        close(ours);
+    if (process >= 0)
+        close(process);
+    return least > 1;
 }
 
 static bool
 may_be_partial(const struct words *w)
 {
-    return value_in(partial, w) & MSG_WAITALL;
+    return is_one_of(partial, N(partial), w);
 }
 
-static struct cpprof__seen_thread *
-seen_thread(struct cpprof__seen_threads *seen, pid_t tid)
+/* False: it is in none, as far as is known. */
+static bool
+read_call(struct cpprof__buffer *text, pid_t pid, pid_t tid)
 {
+    cpprof__read_proc(text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+    return text->data && *text->data >= '0' && *text->data <= '9';
+}
+
+/* The process's time in user mode goes on: by each tick of the kernel that
+ * finds it there, or all the time. A thread that runs is in no call then, or in
+ * one that has just begun. False: it has not in so long. */
+static bool
+comes_to_user_mode(pid_t pid)
+{
+    const clockid_t clock = (clockid_t)(~(unsigned)pid << 3 | USER_CLOCK);
+    struct timespec before, now;
     unsigned i;
 
-    for (i = 0; i < seen->n; i++)
-        if (seen->at[i].tid == tid)
-            return &seen->at[i];
-    return NULL;
+    if (clock_gettime(clock, &before))
+        return true; /* it has ended, or there is no such clock */
+    for (i = 0; i < USER_LOOKS; i++) {
+        cpprof__sleep_ns(USER_LOOK_NS);
+        if (clock_gettime(clock, &now) ||
+            cpprof__ns_of(now) != cpprof__ns_of(before))
+            return true;
+    }
+    return false;
 }
 
-static void
-note_partial(struct cpprof__seen_threads *seen, pid_t tid)
+static const char *
+why_not_in(pid_t pid, pid_t tid, const struct words *w)
 {
-    struct cpprof__seen_thread *known = seen_thread(seen, tid);
+    struct cpprof__buffer text = {0};
+    const char *why = NULL;
 
-    if (!known)
-        known = &seen->at[seen->n < CPPROF__SEEN_MAX ? seen->n++
-                                                     : CPPROF__SEEN_MAX - 1];
-    *known = (struct cpprof__seen_thread){tid, 0};
+    if (may_be_partial(w) || (is_one_of(reading, N(reading), w) &&
+                              has_least_number(pid, (int)w->of[1])))
+        return "a thread waits in the midst of reading or writing";
+    if (is_one_of(masked, N(masked), w)) {
+        cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid, (int)tid);
+        if (cpprof__status_pending(&text) & cpprof__status_blocked(&text))
+            why = "a thread waits, and holds back a signal that has come";
+        cpprof__buffer_free(&text);
+    }
+    return why;
 }
 
 const char *
-cpprof__thread_must_not_stop(struct cpprof__seen_threads *seen, pid_t pid,
-                             pid_t tid)
+cpprof__thread_must_not_stop(pid_t pid, pid_t tid)
 {
-    static const char midst[] =
-        "a thread waits in the midst of reading or writing";
-    struct cpprof__seen_thread *known = seen_thread(seen, tid);
     struct cpprof__buffer text = {0};
     const char *why = NULL;
     struct words words;
+    bool is_in_call = read_call(&text, pid, tid);
 
-    cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-    if (text.data && *text.data >= '0' && *text.data <= '9') {
+    /* One that woke within a call sleeps again by then. */
+    if (!is_in_call && !comes_to_user_mode(pid))
+        why = "a thread is at work in the kernel, maybe in the midst of "
+              "reading or writing";
+    else if (is_in_call || read_call(&text, pid, tid)) {
         words = words_of((char *)text.data);
-        if (may_be_partial(&words)) {
-            note_partial(seen, tid);
-            why = midst;
-        } else if (known)
-            known->n_running = RUNS;
-        if (has_own_mask(&words)) {
-            cpprof__read_proc(&text, "/proc/%d/task/%d/status", (int)pid,
-                              (int)tid);
-            if (cpprof__status_pending(&text) & cpprof__status_blocked(&text))
-                why = "a thread waits, and holds back a signal that has come";
-        }
-    } else if (known && ++known->n_running < RUNS)
-        why = midst;
+        why = why_not_in(pid, tid, &words);
+    }
     cpprof__buffer_free(&text);
     return why;
 }
@@ -182,12 +244,45 @@ rank_of_call(const struct words *w)
  * when the call that waits for them is carried out. */
 #define OWN_NAME "cpprof"
 
+/* Who a thread is, and where its files are: others than the first thread's, if
+ * the program has changed that by bare system calls. */
+struct place {
+    char users[64], groups[64];
+    dev_t device;
+    ino_t root;
+};
+
+static struct place
+place_of(pid_t pid, pid_t tid, const struct cpprof__buffer *status)
+{
+    struct place place = {.root = 0};
+    struct stat root;
+    char path[64];
+
+    cpprof__status_field(status, "Uid", place.users, sizeof place.users);
+    cpprof__status_field(status, "Gid", place.groups, sizeof place.groups);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/root/.", (int)pid, (int)tid);
+    if (!stat(path, &root)) {
+        place.device = root.st_dev;
+        place.root = root.st_ino;
+    }
+    return place;
+}
+
+static bool
+is_same_place(const struct place *a, const struct place *b)
+{
+    return !strcmp(a->users, b->users) && !strcmp(a->groups, b->groups) &&
+           a->device == b->device && a->root == b->root;
+}
+
 static int
-rank_of(pid_t pid, pid_t tid, bool force)
+rank_of(pid_t pid, pid_t tid, const struct place *first, bool force)
 {
     char state[16], name[32], filter[16];
     struct cpprof__buffer text = {0};
     struct words words;
+    struct place place;
     bool is_filtered;
     int rank = -1;
 
@@ -195,16 +290,18 @@ rank_of(pid_t pid, pid_t tid, bool force)
     cpprof__status_field(&text, "State", state, sizeof state);
     cpprof__status_field(&text, "Name", name, sizeof name);
     cpprof__status_field(&text, "Seccomp", filter, sizeof filter);
+    place = place_of(pid, tid, &text);
     is_filtered = strtol(filter, NULL, 10) && !force &&
                   cpprof__attach_filter_may_kill(pid, &text);
-    cpprof__read_proc(&text, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-    if (text.data && (*state == 'S' || *state == 'R')) {
-        words = words_of((char *)text.data);
-        rank =
-            *text.data >= '0' && *text.data <= '9' ? rank_of_call(&words) : 3;
+    if (*state == 'S' || *state == 'R') {
+        rank = 3;
+        if (read_call(&text, pid, tid)) {
+            words = words_of((char *)text.data);
+            rank = rank_of_call(&words);
+        }
     }
     cpprof__buffer_free(&text);
-    if (is_filtered)
+    if (is_filtered || !is_same_place(&place, first))
         return -1;
     return tid != pid && !strncmp(name, OWN_NAME, strlen(OWN_NAME)) ? -1 : rank;
 }
@@ -221,16 +318,21 @@ struct cpprof__candidate *
 cpprof__threads_to_try(const struct cpprof__target *t, size_t *n)
 {
     struct cpprof__candidate *found = NULL, *more;
+    struct cpprof__buffer status = {0};
     const struct dirent *entry;
+    struct place first;
     char path[64];
     DIR *folder;
 
     *n = 0;
+    cpprof__read_proc(&status, "/proc/%d/status", (int)t->pid);
+    first = place_of(t->pid, t->pid, &status);
+    cpprof__buffer_free(&status);
     snprintf(path, sizeof path, "/proc/%d/task", (int)t->pid);
     folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-        int rank = tid > 0 ? rank_of(t->pid, tid, t->force) : -1;
+        int rank = tid > 0 ? rank_of(t->pid, tid, &first, t->force) : -1;
 
         if (rank < 0)
             continue;

@@ -37,22 +37,30 @@ processes_at(int argc, char **argv, int at, const char **pids)
     return 2;
 }
 
-/* For how long: what "-seconds=N" or "-seconds N" says last. The report reads
- * these words, too, and refuses what is none. */
+/* For how long: what "-seconds=N" or "-seconds N" says last; < 0: it is no
+ * number, which the report would say, too, but afterwards. */
 static double
 seconds_of(int argc, char **argv)
 {
+    const char *word, *value;
     long seconds = 0, n;
-    const char *word;
+    char *end;
     int i;
 
     for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         word = argv[i] + (argv[i][0] == '-' && argv[i][1] == '-');
         if (strncmp(word, "-seconds", 8) != 0)
             continue;
-        n = word[8] == '='            ? strtol(word + 9, NULL, 10)
-            : !word[8] && argv[i + 1] ? strtol(argv[i + 1], NULL, 10)
-                                      : 0;
+        value = word[8] == '=' ? word + 9 : !word[8] ? argv[i + 1] : NULL;
+        if (!value)
+            continue;
+        n = strtol(value, &end, 10);
+        if (end == value || *end) {
+            cpprof__cli_fail("invalid value \"%s\" for flag -seconds: parse "
+                             "error",
+                             value);
+            return -1;
+        }
         seconds = n > 0 ? n : seconds;
     }
     return seconds > 0 ? (double)seconds : SECONDS_DEFAULT;
@@ -133,7 +141,7 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
     char path[32];
     const char *pids = NULL;
     int at, n = 0, fd, status = CPPROF__EXIT_ERROR;
-    double seconds = seconds_of(argc, argv);
+    double seconds;
 
     for (at = 1; at < argc; at++) {
         n = processes_at(argc, argv, at, &pids);
@@ -145,6 +153,9 @@ cpprof__cli_of_process(int argc, char **argv, int (*run)(int argc, char **argv))
         return cpprof__cli_fail("-p takes the number of a process");
     if (!n)
         return run(argc, argv);
+    seconds = seconds_of(argc, argv);
+    if (seconds < 0)
+        return CPPROF__EXIT_ERROR;
     if (at + n + 2 == argc && !strcmp(argv[at + n], "threads") &&
         (!strcmp(argv[at + n + 1], "-stuck") ||
          !strcmp(argv[at + n + 1], "--stuck")))
