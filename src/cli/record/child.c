@@ -42,6 +42,10 @@ static const int ignored[] = {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ};
  * write the profile. */
 #define GRACE_NS (NS_PER_S / 2)
 
+/* Tunable. Who continues a group has continued all of it so soon after the
+ * first. */
+#define ALONE_NS (NS_PER_S / 20)
+
 /* The signal mask and actions that the command inherits. */
 static struct inherited {
     sigset_t mask;
@@ -299,6 +303,11 @@ stop_with(pid_t command)
     if (!is_in_front)
         return;
     raise(SIGSTOP);
+    /* Who continues both may just be about to continue the command: a second
+     * time would undo what it does next, if that is to stop again. */
+    if (!is_stopped_yet(command))
+        return;
+    cpprof__sleep_ns(ALONE_NS);
     if (is_stopped_yet(command))
         kill(command, SIGCONT);
 }
