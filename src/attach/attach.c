@@ -144,9 +144,9 @@ has_others_at_work(void)
 }
 
 /* Not to be called on a thread of ours. False: they have not ended in time. In
- * the end it is enough that they have
- * done all they had to: libc then gives back each block that they have freed by
- * a lock, for which many threads that allocate make them wait for seconds. */
+ * the end it is enough that they have done all they had to: libc then gives
+ * back each block that they have freed by a lock, for which many threads that
+ * allocate make them wait for seconds. */
 static bool
 wait_for_own_threads(void)
 {

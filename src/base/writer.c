@@ -323,8 +323,9 @@ check_new(struct path_writer *w)
     int sys = folder ? check_folder(w, folder) : ENOMEM;
 
     cpprof__free(folder);
-    return sys || strlen(slash) <= NAME_MAX - strlen(".1-0.tmp") ? sys
-                                                                 : ENAMETOOLONG;
+    return sys || strlen(slash + 1) <= NAME_MAX - strlen(".1-0.tmp")
+               ? sys
+               : ENAMETOOLONG;
 }
 
 /* Check that the file can be written later; 0 or an errno. */

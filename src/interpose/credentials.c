@@ -151,23 +151,31 @@ TAKE_OVER(initgroups, int, (const char *user, gid_t gid), (user, gid))
  * there, and the linker warns. */
 extern __typeof__(getgrouplist) getgrouplist __attribute__((weak));
 
+/* As in libc's: room for most users at once, as each look may be a question to
+ * a server of names. */
+#define GROUPS_FIRST 64
+
 /* As libc's: as many as the kernel takes. It may wait for a server of names,
  * and handlers of the program may end the process meanwhile; threads of ours go
  * for the change alone. */
 static int
 initgroups_in_two(const char *user, gid_t gid)
 {
-    int n = 0, result = -1;
+    int n = GROUPS_FIRST, room = 0, result = -1;
     gid_t *gids = NULL, *more;
 
-    while (getgrouplist(user, gid, gids, &n) < 0) {
-        more = cpprof__realloc(gids, (size_t)n * sizeof *gids);
-        if (!more)
-            break;
+    do {
+        more = n > room ? cpprof__realloc(gids, (size_t)n * sizeof *gids)
+                        : NULL; /* it fails for another reason */
+        if (!more) {
+            cpprof__free(gids);
+            errno = ENOMEM;
+            return -1;
+        }
         gids = more;
-    }
-    while (gids && n > 0 && (result = setgroups_on((size_t)n, gids)) &&
-           errno == EINVAL)
+        room = n;
+    } while (getgrouplist(user, gid, gids, &n) < 0);
+    while (n > 0 && (result = setgroups_on((size_t)n, gids)) && errno == EINVAL)
         n--;
     cpprof__free(gids);
     return result;

@@ -421,6 +421,34 @@ def real_time_is_not_inherited():
         t.ok("and it is recorded", p.returncode == 0, said)
 
 
+# Its other thread waits in a better call, and has a root or a user of its own.
+OF_ITS_OWN = """
+import ctypes, os, select, sys, threading, time
+libc = ctypes.CDLL(None)
+def work():
+    if sys.argv[1] == "root":
+        libc.unshare(0x200) # CLONE_FS
+        os.chroot("/var")
+    else:
+        libc.syscall(117, 65534, 65534, 65534) # setresuid
+    print("ready", flush=True)
+    while True:
+        select.select([], [], [], 0.05)
+threading.Thread(target=work).start()
+while True:
+    time.sleep(0.05)
+"""
+
+
+def threads_of_their_own_are_left():
+    for what in "root", "user":
+        with Process(OF_ITS_OWN, what) as h:
+            p, said = record(h.pid, "-t", "wall", "-duration", "0.3", "-o",
+                             "u.pb.gz")
+            t.ok("a thread has a %s of its own: another is borrowed" % what,
+                 p.returncode == 0, said)
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in ("LD_PRELOAD", "CPPROF"):
@@ -444,6 +472,7 @@ def main():
         one_that_changes_its_root_is_left()
         nobody_makes_root_wait()
         real_time_is_not_inherited()
+        threads_of_their_own_are_left()
         os.chdir("/")
     return t.end()
 

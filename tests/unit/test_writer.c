@@ -481,6 +481,10 @@ file_without_a_name_is_written_where_it_is(void **state)
 static void
 path_that_cannot_be_created_is_refused_at_once(void **state)
 {
+    char name[NAME_MAX] = "";
+    struct cpprof_error error;
+    struct cpprof_writer w;
+
     (void)state;
     assert_int_equal(mkdir("directory", 0700), 0);
     refused("directory", "directory: Is a directory");
@@ -488,6 +492,9 @@ path_that_cannot_be_created_is_refused_at_once(void **state)
     refused("missing/file", "missing/file: No such file or directory");
     refused("/proc/self/maps/x", "/proc/self/maps/x: Not a directory");
     refused("", ": No such file or directory");
+    memset(name, 'x', sizeof name - 1); /* has no room for the temporary's */
+    assert_int_equal(cpprof_writer_to_path(name, &w, &error), CPPROF_SYSTEM);
+    assert_int_equal(error.sys, ENAMETOOLONG);
     put_file("file", "");
     assert_int_equal(chmod("file", 0), 0);
     if (geteuid() != 0)

@@ -388,6 +388,21 @@ wait_on(struct cpprof__periodic *p)
     (void)p;
 }
 
+/* Who records has what came until now; a file is not written. */
+static void
+forgo_end(void)
+{
+    struct cpprof_error error;
+
+    if (!*environment.directory && cpprof__environment_end_is_due()) {
+        cpprof__fail(&error, CPPROF_SYSTEM, EAGAIN,
+                     "heap, block, mutex: not written at the end: a filter of "
+                     "system calls comes, and no thread can be made before it");
+        cpprof__environment_complain(&error);
+    }
+    cpprof__environment_end_forgo();
+}
+
 void
 cpprof__environment_before_filter(void)
 {
@@ -407,7 +422,7 @@ cpprof__environment_before_filter(void)
                                            .period_ns = CPPROF__OWN_LOOK_NS,
                                            .flags = CPPROF__OWN_TABLE};
         if (cpprof__periodic_start(&writer))
-            cpprof__environment_end_forgo();
+            forgo_end();
     }
     errno = saved_errno;
 }

@@ -186,6 +186,7 @@ cpprof__environment_end_may_come(void);
 /* Nothing is written at the end of this process. */
 void
 cpprof__environment_end_forgo(void);
+
 /* Is there anything to write of them, or to leave to a recorder? Safety: AS. */
 bool
 cpprof__environment_end_is_due(void);

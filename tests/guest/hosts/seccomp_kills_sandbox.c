@@ -5,32 +5,12 @@
 #include "filter.h"
 #include <sys/resource.h>
 
-/* More than the child needs: what ticks ask for. */
 static void
 confine(void)
 {
     struct sock_filter lines[] = {
         FILTER_BEGIN,
-        ALLOW(read),
-        ALLOW(write),
-        ALLOW(close),
-        ALLOW(brk),
-        ALLOW(mmap),
-        ALLOW(munmap),
-        ALLOW(mremap),
-        ALLOW(mprotect),
-        ALLOW(madvise),
-        ALLOW(futex),
-        ALLOW(getrandom),
-        ALLOW(process_vm_readv),
-        ALLOW(getpid),
-        ALLOW(gettid),
-        ALLOW(clock_gettime),
-        ALLOW(clock_nanosleep),
-        ALLOW(restart_syscall),
-        ALLOW(rt_sigprocmask),
-        ALLOW(rt_sigreturn),
-        ALLOW(exit_group),
+        ALLOW_WORK,
         FILTER_END(SECCOMP_RET_KILL_PROCESS),
     };
 
