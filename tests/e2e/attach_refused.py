@@ -98,6 +98,51 @@ int main(void)
 """
 
 
+# No page of it that can be written to is ever to be executed.
+DENIES_CODE = """
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+    if (prctl(65, 1, 0, 0, 0)) /* PR_SET_MDWE */
+        return 77;
+    for (;;)
+        usleep(20000);
+}
+"""
+
+
+def without_code():
+    if not build(["cc", "-o", "mdwe", "x.c"], DENIES_CODE):
+        t.skip("without code", "cannot be compiled here")
+        return
+    with Process(["./mdwe"]) as p:
+        time.sleep(0.2)
+        if p.process.poll() == 77:
+            t.skip("without code", "this kernel does not know it")
+            return
+        begin = time.monotonic()
+        status, words = run([cpprof, "record", "-t", "cpu,heap", "-p",
+                             str(p.pid), "-duration", "1"])
+        t.same("code that cannot be mapped: status 2", status, 2)
+        t.has("and the line says so", words,
+              "the process cannot map memory for code")
+        t.ok("at once", time.monotonic() - begin < 10)
+
+
+def wrong_seconds():
+    with Process([host, "nanosleep"]) as h:
+        for word in "0.3", "x", "":
+            begin = time.monotonic()
+            status, words = run([cpprof, "top", "-p", str(h.pid),
+                                 "-seconds=" + word])
+            t.same("top -seconds=%s: a line and nothing else" % word,
+                   (status, words),
+                   (2, 'cpprof: invalid value "%s" for flag -seconds: parse '
+                    'error\n' % word))
+            t.ok("before it is recorded", time.monotonic() - begin < 3)
+
+
 def states():
     with Process([host, "nanosleep"]) as h:
         status, words = run([cpprof, "doctor", str(h.pid)])
@@ -122,6 +167,8 @@ def states():
         with open("/proc/2/status", encoding="ascii") as f:
             if "Kthread:\t1" in f.read():
                 refused("the kernel", 2, "is a thread of the kernel")
+    without_code()
+    wrong_seconds()
     traced()
 
 
