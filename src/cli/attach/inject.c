@@ -404,9 +404,6 @@ try_thread(struct attempt *a, pid_t tid)
     struct cpprof__safety safety;
     const char *why;
 
-    why = cpprof__thread_must_not_stop(a->target->pid, tid);
-    if (why)
-        return fail(a, "%s", why);
     if (!hold(a, tid, &held))
         return fail(a, "thread %d did not stop", (int)tid);
     a->result->how.n_tries++;
@@ -457,9 +454,14 @@ has_to_end(const struct attempt *a)
 static bool
 try_and_rest(struct attempt *a, pid_t tid)
 {
-    uint64_t begun_ns = cpprof__now_ns(CLOCK_MONOTONIC), took_ns;
-    bool done = try_thread(a, tid);
+    const char *why = cpprof__thread_must_not_stop(a->target->pid, tid);
+    uint64_t begun_ns, took_ns;
+    bool done;
 
+    if (why)
+        return fail(a, "%s", why);
+    begun_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    done = try_thread(a, tid);
     took_ns = cpprof__now_ns(CLOCK_MONOTONIC) - begun_ns;
     if (!done && took_ns > LONG_TRY_NS)
         cpprof__sleep_ns(took_ns < REST_MAX_NS / REST ? took_ns * REST
