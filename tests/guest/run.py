@@ -53,30 +53,37 @@ CC = LINK + ["-std=gnu11", "-D_GNU_SOURCE", "-O1",
 OUT = "out=%e.%k.%p.pb.gz"
 RECORD_RATE = "250"
 EVERYTHING = "cpu=250,heap=64k,block=1,mutex=1,wall=250,vm,"
+# Lines of code are read at the end in "cpu timer" and "all", and by the recorder;
+# elsewhere only functions, by the same plug-in. Reading lines takes longer than
+# many a host.
+FUNCTIONS = "symbolize=functions," + OUT
 # How the library comes into the process; the words of CPPROF, where FOLDER is
 # where the cell runs; and for how much of the time that it would be busy a host
 # is, in percent. At higher rates than the usual 100 Hz as many ticks come in
-# less of it (a timer has no more than 250 Hz, whatever it is asked for), and
-# where CPU time makes no ticks to be busy is to wait.
+# less of it (a timer has no more than 250 Hz, whatever it is asked for). Where
+# CPU time makes no ticks, to be busy is to wait.
+NO_TICKS = 10
 MODES = {
-    "off": ("preload", None, 25),
+    "off": ("preload", None, NO_TICKS),
     "cpu timer": ("preload", "cpu=1000," + OUT, 100),
-    "cpu perf": ("preload", "cpu=400,engine=perf," + OUT, 25),
-    "heap": ("preload", "heap=64k,mmap=on," + OUT, 25),
-    "locks": ("preload", "block=1,mutex=1," + OUT, 25),
-    "wall": ("preload", "wall=400," + OUT, 25),
-    "http": ("preload", "http=unix:%p.sock,deadlock=abort", 25),
-    "push": ("preload", "push=FOLDER/pushed,push-interval=1", 100),
-    "vm": ("preload", "vm," + OUT, 25),
+    "cpu perf": ("preload", "cpu=400,engine=perf," + FUNCTIONS, 25),
+    "heap": ("preload", "heap=64k,mmap=on," + FUNCTIONS, NO_TICKS),
+    "locks": ("preload", "block=1,mutex=1," + FUNCTIONS, NO_TICKS),
+    "wall": ("preload", "wall=400," + FUNCTIONS, 25),
+    "http": ("preload", "http=unix:%p.sock,deadlock=abort", NO_TICKS),
+    "push": ("preload",
+             "push=FOLDER/pushed,push-interval=1,symbolize=functions", 100),
+    "vm": ("preload", "vm," + FUNCTIONS, NO_TICKS),
     "all": ("preload",
             EVERYTHING + "http=unix:%p.sock,deadlock=abort," + OUT, 40),
     "record": ("record", "cpu", 40),
     "record all": ("record", "cpu,heap,block,mutex,wall", 40),
-    "attached": ("attach", "cpu=1000,heap=64k,block=1,mutex=1,wall," + OUT, 40),
-    "linked off": ("link", None, 25),
-    "linked all": ("link", EVERYTHING + OUT, 40),
+    "attached": ("attach", "cpu=1000,heap=64k,block=1,mutex=1,wall," + FUNCTIONS,
+                 40),
+    "linked off": ("link", None, NO_TICKS),
+    "linked all": ("link", EVERYTHING + FUNCTIONS, 40),
 }
-ALONE = ("alone", None, 25)
+ALONE = ("alone", None, NO_TICKS)
 
 # A recorder ends with 1 where it has not all profiles of the program that it was
 # asked for, and says so; what it ran is not concerned. A child of the program

@@ -5,6 +5,8 @@
 #include "host.h"
 #include <sys/time.h>
 
+enum { WORK_US = 8000 }; /* until the signal comes */
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void
@@ -52,6 +54,7 @@ main(void)
 
             signal(SIGALRM, i % 2 ? leave : leave_by_exit);
             setitimer(ITIMER_REAL, &when, NULL);
+            usleep((useconds_t)when.it_value.tv_usec - WORK_US);
             make_threads();
         }
         EXPECT(status_of(pid) == 5, "child %d ended otherwise", i);

@@ -55,8 +55,7 @@ use(char **holes, unsigned ms)
     while (!host_wrong && host_ns(CLOCK_MONOTONIC) < end) {
         for (unsigned i = 0; i < 200 * host_busy; i++)
             sink += (int)i;
-        if (host_busy < 100)
-            usleep(2 * (100 - host_busy));
+        usleep(2 * (120 - host_busy));
         for (int i = 0; i < N_SIZES; i++) {
             char *p = map(holes[i], sizes[i] * PAGE, MAP_FIXED_NOREPLACE);
 

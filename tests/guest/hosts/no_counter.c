@@ -40,7 +40,7 @@ work(void *ms)
         free(malloc(100000));
         rest();
         pthread_mutex_unlock(&mutex);
-        for (volatile unsigned i = 0; i < 3000 * host_busy; i++)
+        for (volatile unsigned i = 0; i < 750 * host_busy; i++)
             free(malloc(10));
     }
     return ms;

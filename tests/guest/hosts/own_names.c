@@ -14,10 +14,11 @@
 
 static int is_held;
 
+/* Longer where the host is busy for a part of the time only. */
 static void
 rest(void)
 {
-    const struct timespec t = {0, 200000};
+    const struct timespec t = {0, 200000 + 10000 * (100 - (long)host_busy)};
 
     cpprof__syscall(SYS_nanosleep, (long)&t, 0, 0, 0, 0, 0);
 }
@@ -229,7 +230,7 @@ work(void *arg)
         while (now_ns() > busy_until && !is_over)
             rest();
         lock();
-        for (volatile int i = 0; i < 200000; i++)
+        for (volatile unsigned i = 0; i < 2000 * host_busy; i++)
             continue;
         unlock();
         (void)getpid();

@@ -13,7 +13,7 @@ burn(void)
 {
     volatile unsigned sink = 0;
 
-    for (unsigned i = 0; i < 400000 * host_busy; i++)
+    for (unsigned i = 0; i < 200000 * host_busy; i++)
         sink += i;
 }
 
