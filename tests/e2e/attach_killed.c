@@ -3,9 +3,14 @@
  * Kills a command, with all processes that it has, at its Nth system call:
  * attach_killed N COMMAND... The exit status is 0 if it was killed, 1 if it
  * ended before, and 3 if it could not be run.
+ *
+ * A call is counted where it begins, and that one is not carried out. The end
+ * of the call before is no other moment: nothing is done in between that
+ * anybody else could see.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -26,6 +31,15 @@ add(pid_t pid)
             return;
     if (n_pids < PIDS_MAX)
         pids[n_pids++] = pid;
+}
+
+static bool
+begins_a_call(pid_t pid)
+{
+    struct __ptrace_syscall_info info;
+
+    return ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) > 0 &&
+           info.op == PTRACE_SYSCALL_INFO_ENTRY;
 }
 
 static int
@@ -72,7 +86,7 @@ main(int argc, char **argv)
             add((pid_t)born);
         signal = WSTOPSIG(status);
         if (signal == (SIGTRAP | 0x80)) {
-            if (--n <= 0)
+            if (begins_a_call(pid) && --n <= 0)
                 return kill_all();
             signal = 0;
         } else if (signal == SIGTRAP || signal == SIGSTOP) {
