@@ -6,6 +6,7 @@ attach_page.py and record_attached.py.
 HOST is attach_host, CALLS attach_calls, LIBRARY what it loads, KILLED
 attach_killed.
 """
+import functools
 import os
 import resource
 import subprocess
@@ -76,15 +77,23 @@ def report(words):
                           check=False, timeout=120).stdout
 
 
-def program(text, flags, *words):
-    """A process of a C program with these arguments, or None without a compiler
-    for it. Others are made meanwhile, of the same name."""
+@functools.lru_cache(maxsize=None)
+def compiled(text, flags):
+    """The path of a C program, or None without a compiler for it. Others are made
+    meanwhile, of the same name."""
     x = tempfile.mkdtemp(dir=".") + "/x"
     with open(x + ".c", "w", encoding="ascii") as f:
         f.write(text)
-    done = subprocess.run(["cc", "-o", x] + flags + [x + ".c"],
+    done = subprocess.run(["cc", "-o", x, *flags, x + ".c"],
                           capture_output=True, check=False)
-    if done.returncode:
+    return None if done.returncode else x
+
+
+def program(text, flags, *words):
+    """A process of a C program with these arguments, or None where it cannot be
+    compiled."""
+    x = compiled(text, tuple(flags))
+    if not x:
         return None
     p = subprocess.Popen([x] + list(words))
     time.sleep(0.2)
