@@ -233,7 +233,7 @@ def test_attached(tap, cpprof, folder):
         tap.same("%s: attached to twice" % mode, [got[0] for got in said],
                  [0, 0])
         tap.same("%s: it sees nothing of that" % mode, host.end()[0], 0)
-    host = Host(folder, "malloc 4")
+    host = Host(folder, "allocate 4")
     path = os.path.realpath("attach_host")
     before = bound_entries(host.process.pid, path)
     tap.less("the program calls libc by entries", 5, len(before))

@@ -16,7 +16,7 @@ from attached import (Host, cpprof, host, main, program, record, report, t,
 
 def records_kinds():
     """As of a command, and again: the library is there already then."""
-    with Host("malloc 3") as h:
+    with Host("allocate 3") as h:
         for turn in ("first", "second"):
             status, words = record(["-p", str(h.pid), "-t", "cpu,wall,heap",
                                     "-duration", "1.5", "-o", "a.%k.pb.gz"])
@@ -103,7 +103,7 @@ def records_name():
 
 
 def recorder_is_killed():
-    with Host("malloc") as h:
+    with Host("allocate") as h:
         p = subprocess.Popen([cpprof, "record", "-t", "cpu,heap,wall", "-p",
                               str(h.pid), "-o", "e.%k.pb.gz"],
                              stderr=subprocess.PIPE, text=True)
@@ -124,7 +124,7 @@ def recorder_is_killed():
 
 def ends_with_its_process():
     """Also if nobody has asked yet how that ended."""
-    with Host("malloc") as h:
+    with Host("allocate") as h:
         p = subprocess.Popen([cpprof, "record", "-p", str(h.pid), "-o",
                               "z.pb.gz"], stderr=subprocess.PIPE, text=True)
         p.stderr.readline()
@@ -262,7 +262,7 @@ def names_do_no_harm():
 
 
 FORKS = """
-import os, signal
+import os, signal, time
 def fork(*_):
     pid = os.fork()
     if pid:
@@ -270,7 +270,8 @@ def fork(*_):
 signal.signal(signal.SIGUSR1, fork)
 print("ready", flush=True)
 while True:
-    sum(range(1000))
+    sum(range(20000))
+    time.sleep(0.005)
 """
 
 

@@ -95,7 +95,7 @@ def records(name, before=(), runner=(), command=cpprof, is_sidecar=False):
             if status:
                 break
             t.matches("%s: %s: FILE is the process's" % (name, turn),
-                      r"(?m)^cpprof: a\.cpu\.pb\.gz: [0-9]+ samples", words)
+                      r"(?m)^cpprof: a\.cpu\.pb\.gz: [1-9][0-9]* samples?", words)
             t.has("%s: %s: names come from its root" % (name, turn),
                   run(["top", "a.cpu.pb.gz"])[1], "do_pulse")
             t.has("%s: %s: wall time, too" % (name, turn),
