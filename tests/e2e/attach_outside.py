@@ -29,7 +29,7 @@ BUSY = r"""
 #include <unistd.h>
 static volatile unsigned long n;
 #define LOUD __attribute__((noinline, noclone, noipa))
-LOUD void leaf(void) { for (unsigned i = 0; i < 100000; i++) n += i; }
+LOUD void leaf(void) { for (unsigned i = 0; i < 30000; i++) n += i; }
 LOUD int compare(const void *a, const void *b)
 {
     leaf();
@@ -50,6 +50,7 @@ LOUD void rounds(void)
     for (;;) {
         sorts();
         signals();
+        usleep(2000); /* others have the processor, too */
     }
 }
 void *start(void *x) { rounds(); return x; }
@@ -289,12 +290,12 @@ __attribute__((noinline, noclone)) void NAME(double seconds)
     n++;
 }
 """
-SECONDS = 0.6
+SECONDS = 0.4
 EXEC = r"""
 int main(int argc, char **argv)
 {
     usleep(700000);
-    NAME(0.6);
+    NAME(0.4);
     if (argc > 1)
         execv(argv[1], argv + 1);
     usleep(700000);
@@ -306,7 +307,7 @@ static char **words;
 static void *start(void *x)
 {
     usleep(700000);
-    NAME(0.6);
+    NAME(0.4);
     execv(words[1], words + 1);
     return x;
 }
@@ -328,7 +329,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         void *handle = dlopen(argv[i], RTLD_NOW);
         ((void (*)(double))dlsym(handle, i == 1 ? "first_work"
-                                                : "second_work"))(0.6);
+                                                : "second_work"))(0.4);
         dlclose(handle);
     }
     usleep(700000);
@@ -419,8 +420,8 @@ def shorter():
     time.sleep(0.2)
     try:
         recorder = subprocess.Popen([cpprof, "record", "-p", str(process.pid),
-                                     "-duration", "2", "-o", "s.pb.gz"])
-        time.sleep(1)
+                                     "-duration", "1", "-o", "s.pb.gz"])
+        time.sleep(0.5)
         os.truncate("shorter.so", 0)
         t.same("a library that becomes shorter: status 0", recorder.wait(60), 0)
         t.same("and its process runs", process.poll(), None)
@@ -436,7 +437,7 @@ def cut():
     process = subprocess.Popen(["./deep"])
     time.sleep(0.2)
     try:
-        run([cpprof, "record", "-p", str(process.pid), "-duration", "2", "-o",
+        run([cpprof, "record", "-p", str(process.pid), "-duration", "1", "-o",
              "d.pb.gz"])
     finally:
         process.kill()
@@ -627,7 +628,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         said = run([cpprof, "record", "-e", "perf", "-o", "p.pb.gz", "--", "sh",
-                    "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"])
+                    "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done"])
         if "(perf" not in said[1]:
             t.skip("CPU time from outside", "perf events are not allowed here")
         else:

@@ -5,6 +5,7 @@ itself meanwhile do it harm. What needs root is skipped for others.
 
     attach_rights.py CPPROF       TAP
 """
+import fcntl
 import glob
 import os
 import re
@@ -15,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
@@ -27,7 +29,7 @@ t = tap.Tap()
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 BUSY = """
-import os, signal, sys
+import os, signal, sys, time
 def become(*_):
     os.setgid(65534)
     os.setuid(65534)
@@ -35,7 +37,8 @@ def become(*_):
 signal.signal(signal.SIGUSR1, become)
 print("ready", flush=True)
 while True:
-    sum(range(1000))
+    sum(range(20000))
+    time.sleep(0.005)
 """
 
 # What a process can do with the folder that it records into.
@@ -77,7 +80,7 @@ while True:
 # A filter for what makes a thread and opens pages: what it does then, and
 # SECCOMP_FILTER_FLAG_TSYNC (1) for all threads.
 FILTERED = """
-import ctypes, signal, struct, sys
+import ctypes, signal, struct, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 action, flags = int(sys.argv[1], 0), int(sys.argv[2])
 def set_filter(*_):
@@ -96,7 +99,8 @@ def set_filter(*_):
 signal.signal(signal.SIGUSR1, set_filter)
 print("ready", flush=True)
 while True:
-    sum(range(1000))
+    sum(range(20000))
+    time.sleep(0.005)
 """
 
 
@@ -284,6 +288,18 @@ for i in range(10000000):
 """
 
 
+def says_more(fd, n_times):
+    """So often, after all that is on its way already."""
+    waiting = fcntl.ioctl(fd, termios.FIONREAD, struct.pack("i", 0))
+    left = struct.unpack("i", waiting)[0]
+    while left > 0:
+        left -= len(os.read(fd, left))
+    for _ in range(n_times):
+        if not (select.select([fd], [], [], 20)[0] and os.read(fd, 4096)):
+            return False
+    return True
+
+
 def one_that_changes_its_user_goes_on():
     """What the first attach may meet: whether it succeeds is as the user is."""
     n_attached = 0
@@ -295,28 +311,22 @@ def one_that_changes_its_user_goes_on():
             done = subprocess.run([cpprof, "threads", "-p", str(h.pid)],
                                   capture_output=True, check=False, timeout=120)
             n_attached += done.returncode == 0
-            # Many lines are on their way.
-            ready = True
-            for _ in range(200):
-                ready = ready and select.select([h.process.stdout.fileno()], [],
-                                                [], 20)[0]
-                if ready and not os.read(h.process.stdout.fileno(), 4096):
-                    ready = False
-            if not ready:
+            if not says_more(h.process.stdout.fileno(), 20):
                 ended.append((i, h.process.poll()))
     print("# attached to %d of 10" % n_attached)
     t.same("processes that change their user all the time go on", ended, [])
 
 
 CHROOT = """
-import os, signal, sys
+import os, signal, sys, time
 def leave(*_):
     os.chroot(sys.argv[1])
     print("left", flush=True)
 signal.signal(signal.SIGUSR1, leave)
 print("ready", flush=True)
 while True:
-    sum(range(1000))
+    sum(range(20000))
+    time.sleep(0.005)
 """
 
 
