@@ -31,7 +31,7 @@ fails("table expected", pcall(cpprof.start, 1))
 -- labels
 local function spin()
     local x = 0
-    for i = 1, 2e7 do x = x + i end
+    for i = 1, 5e6 do x = x + i end
 end
 assert(cpprof.start {out = folder .. "/labels.pb.gz", hz = 1000})
 assert(cpprof.labels({a = "1"}, function(...) return select("#", ...) end, 1, nil) == 2)

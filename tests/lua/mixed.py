@@ -5,7 +5,6 @@
 
 Prints TAP. LUA: lua5.4, or lua5.1 and luajit, which are asked for less.
 """
-import collections
 import os
 import re
 import shutil
@@ -44,17 +43,19 @@ def run(command, env=None, status=0):
 
 
 def preloaded(kinds, *words):
-    """The profile of each kind."""
+    """The profile of each kind; what the script has printed."""
     out = run(lua.split() + [path] + list(words),
               {"CPPROF": "scripts,%s,out=%%k.pb.gz" % kinds,
                "LD_PRELOAD": library})
-    assert out == "done\n", out
+    assert out.endswith("done\n"), out
+    return out
 
 
 def recorded(*words, status=0, kinds=()):
     out = run([cpprof, "record", "-scripts", "-o", "cpu.pb.gz", *kinds, "--",
                *lua.split(), path, *words], status=status)
-    assert status or out == "done\n", out
+    assert status or out.endswith("done\n"), out
+    return out
 
 
 def profile(kind="cpu", which=0):
@@ -128,20 +129,47 @@ def run_loops(p):
 
 # ---- CPU --------------------------------------------------------------------
 
+COMMENTS = "seventy", "twenty", "ten"
+
+
+def took(out, waits):
+    """Seconds of each line, as the script saw it: CPU time, or with what it
+    waited for a processor."""
+    seconds = list(map(float, out.split()[:6]))
+    return [cpu + (wait if waits else 0)
+            for cpu, wait in zip(seconds[:3], seconds[3:])]
+
+
+class Shares:
+    """Of several runs, as chance may have it on a busy machine."""
+
+    def __init__(self, within):
+        self.within, self.total = within, 0
+        self.seen, self.took = [0, 0, 0], [0, 0, 0]
+
+    def add(self, p, total, seconds):
+        self.total += total
+        self.seen = [a + at(p, b) for a, b in zip(self.seen, COMMENTS)]
+        self.took = [a + b for a, b in zip(self.took, seconds)]
+
+    def problems(self):
+        return sum((near(comment, 100 * seen / self.total,
+                         100 * seconds / sum(self.took), self.within)
+                    for comment, seen, seconds in
+                    zip(COMMENTS, self.seen, self.took)), [])
+
+
 def shares(collect, kind="cpu", of=None, n=2000000):
-    """Of several runs, as chance may have it on a busy machine: each adds as
-    much as there is."""
-    total, seen = 0, collections.Counter()
-    for more in 1, 1, 2, 4, 8, 16:
-        collect("lines", str(more * n))
+    """Each run adds as much as there is."""
+    all_of = Shares(2)
+    for more in 1, 1, 2, 4, 8, 16, 32:
+        out = collect("lines", str(more * n))
         p = profile(kind)
-        total += of(p) if of else p.total()
-        problems = []
-        for comment, share in ("seventy", 70), ("twenty", 20), ("ten", 10):
-            seen[comment] += at(p, comment)
-            problems += near(comment, 100 * seen[comment] / total, share, 2)
+        all_of.add(p, of(p) if of else p.total(), took(out, False))
+        problems = all_of.problems()
         if not problems:
             break
+        print("# %d steps: %s" % (more * n, problems))
     return problems + run_loops(p)
 
 
@@ -154,7 +182,7 @@ def order(stack, line, function):
 
 
 def libraries():
-    for n in 300, 600, 1200, 2400:
+    for n in 150, 300, 600, 1200, 2400:
         problems = []
         for what, function, comment in (
                 ("texts", "string.gsub", "replaces"),
@@ -220,7 +248,7 @@ def collector():
 
 
 def read_by_go():
-    preloaded(cpu, "texts", "300")
+    preloaded(cpu, "texts", "150")
     problems = []
     for option, wanted in (("-top", "string.gsub"), ("-traces", "string.rep"),
                            ("-list=^texts$", r"ms .*-- replaces")):
@@ -245,7 +273,7 @@ CLOSURE = 32 + 8 + 40
 def heap_lines():
     """Sizes of Lua 5.4 for 64 bits. Tables are at the line of the call before
     them, which is the last place that Lua has noted."""
-    n = 20000
+    n = 5000
     preloaded("heap=1", "memory", str(n))
     p = profile("heap", 1)
     sizes = {"text": TEXT + 56 + (56 + 3 * 16) + (56 + 2 * 24),
@@ -262,7 +290,7 @@ def heap_lines():
 
 def heap_samples():
     """The same by samples, within what chance allows."""
-    preloaded("heap=4096", "memory", "100000")
+    preloaded("heap=2048", "memory", "50000")
     p = profile("heap", 1)
     wanted = (TEXT + 56 + 104 + 104) / CLOSURE
     return near("texts and tables for each byte of closures",
@@ -274,35 +302,31 @@ def wall():
         return p.time(lambda stack, _: any(f[1] == path for f in stack))
     # A thread that runs answers at the kernel's tick: 250 samples a second.
     problems = shares(lambda *words: preloaded("wall=1000", *words), "wall",
-                      running, 32000000)
+                      running, 8000000)
     p = profile("wall")
     return problems + ([] if running(p) > p.total() / 10
                        else ["%s of %s" % (running(p), p.total())])
 
 
 def embedded():
-    """Of several runs, as above."""
+    """Of several runs, as above. The host's own profile is of wall time."""
     program, folder = embed
-    total, seen = collections.Counter(), collections.Counter()
+    all_of = {"cpu": Shares(3), "own": Shares(3)}
     for n in 4000000, 4000000, 8000000, 16000000, 32000000:
-        run([program, path, "own.pb.gz"],
-            {"CPPROF": cpu + ",out=cpu.pb.gz", "LD_PRELOAD": library,
-             "LUA_CPATH": folder + "/?.so", "N": str(n)})
-        problems = []
-        for kind in "cpu", "own":
+        out = run([program, path, "own.pb.gz"],
+                  {"CPPROF": cpu + ",out=cpu.pb.gz", "LD_PRELOAD": library,
+                   "LUA_CPATH": folder + "/?.so", "N": str(n)})
+        for kind, shares_of in all_of.items():
             p = profile(kind)
-            total[kind] += p.total()
-            for comment, share in ("seventy", 70), ("twenty", 20), ("ten", 10):
-                seen[kind, comment] += at(p, comment)
-                problems += near(comment, 100 * seen[kind, comment] /
-                                 total[kind], share, 3)
+            shares_of.add(p, p.total(), took(out, kind == "own"))
+        problems = sum((s.problems() for s in all_of.values()), [])
         if not problems:
             break
     return problems
 
 
 def stays_native():
-    preloaded(cpu + ",heap=1", "lines", "30000000")
+    preloaded(cpu + ",heap=1", "lines", "6000000")
     p = profile()
     return ["a frame of the script"] if at(p, "seventy") else []
 

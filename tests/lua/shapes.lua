@@ -7,7 +7,7 @@ local function work(n)
     return x
 end
 
-local N = 4e6
+local N = 1e6
 local thing = setmetatable({}, {
     __add = function(a, b)
         local x = work(N) return x
@@ -45,9 +45,9 @@ local list = {}
 for i = 1, 60000 do list[i] = i * 7919 % 50021 end
 table.sort(list, function(a, b) return a < b end)
 assert(load(string.dump(work, true)))(N) -- stripped
-assert(load("local x = 0 for i = 1, 4e6 do x = x + i end"))()
+assert(load("local x = 0 for i = 1, 1e6 do x = x + i end"))()
 os.execute "sleep 0.3" -- sleeps
 local heap = {}
-for i = 1, 1e6 do heap[i] = {} end
+for i = 1, 3e5 do heap[i] = {} end
 for _ = 1, 5 do collectgarbage() end
 assert(cpprof.stop())

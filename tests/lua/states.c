@@ -69,6 +69,7 @@ open_state(void)
     return L;
 }
 
+/* So often that a quarter of a second has many ticks. */
 static void
 start(lua_State *L)
 {
@@ -76,7 +77,7 @@ start(lua_State *L)
     lua_setglobal(L, "mode");
     lua_pushstring(L, out);
     lua_setglobal(L, "out");
-    run(L, "assert(cpprof.start {mode = mode, out = out})");
+    run(L, "assert(cpprof.start {mode = mode, out = out, hz = 500})");
 }
 
 static void

@@ -55,7 +55,7 @@ def compare(p, told, within, may_lack=()):
 
 def case(name, mode, **how):
     """Again with more time, as ticks may come late on a busy machine."""
-    for seconds in 0.5, 1, 2, 4:
+    for seconds in 0.25, 0.5, 1, 2, 4:
         done = run(program, name, mode, seconds, "states.pb.gz")
         if done.returncode:
             return ["status %d: %s" % (done.returncode, done.stderr)]
@@ -67,7 +67,7 @@ def case(name, mode, **how):
 
 
 def inner():
-    for seconds in 0.5, 1, 2:
+    for seconds in 0.25, 0.5, 1, 2:
         took = times(run(program, "inner", "tick", seconds,
                          "states.pb.gz").stdout)
         p = Profile(work + "/states.pb.gz")
@@ -79,7 +79,7 @@ def inner():
 
 def deaf():
     """What nobody could see is not charged to where it ended."""
-    for seconds in 0.5, 1, 2:
+    for seconds in 0.25, 0.5, 1, 2:
         run(program, "deaf", "tick", seconds, "states.pb.gz")
         p = Profile(work + "/states.pb.gz")
         silent = p.cum("[no answer]") / p.total()
@@ -102,7 +102,7 @@ def replaced():
 
 
 def hooks(mode):
-    for seconds in 0.5, 1, 2:
+    for seconds in 0.4, 0.8, 1.6:
         done = run(lua, here + "/hooks.lua", mode, "h.pb.gz", seconds)
         if done.returncode:
             return [done.stderr]
