@@ -1,4 +1,4 @@
-"""mixed_shapes.py: a bit of everything, each 0.2 s of CPU time, for stacks of
+"""mixed_shapes.py: a bit of everything, each 0.1 s of CPU time, for stacks of
 Python and C. Knows nothing of a profiler."""
 import asyncio
 import ctypes
@@ -10,26 +10,26 @@ import time
 import zlib
 
 
-def work(seconds=0.2):
+def work(seconds=0.1):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
 
 
 def pack(data):
-    end = time.thread_time() + 0.2
+    end = time.thread_time() + 0.1
     while time.thread_time() < end:
         zlib.compress(data, 9)  # the line of zlib
 
 
 def digest(data):
-    end = time.thread_time() + 0.2
+    end = time.thread_time() + 0.1
     while time.thread_time() < end:
         hashlib.sha256(data).digest()  # the line of hashlib
 
 
 def rank(x):
-    work(0.02)
+    work(0.01)
     return -x
 
 
@@ -38,20 +38,20 @@ def order():
 
 
 def dump(tree):
-    end = time.thread_time() + 0.2
+    end = time.thread_time() + 0.1
     while time.thread_time() < end:
         json.dumps(tree)  # the line of json
 
 
 def match(text):
-    end = time.thread_time() + 0.2
+    end = time.thread_time() + 0.1
     while time.thread_time() < end:
         re.sub(r"[a-z]+\d", "y", text)  # the line of re
 
 
 def numbers():
     for i in range(10):
-        work(0.02)
+        work(0.01)
         yield i
 
 
@@ -104,7 +104,7 @@ def recurse(n):
 
 
 def compare(a, b):
-    work(0.05)
+    work(0.025)
     return a[0] - b[0]
 
 

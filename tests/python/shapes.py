@@ -20,7 +20,7 @@ def nap():
 
 def numbers():
     for i in range(6):
-        work(0.02)
+        work(0.01)
         yield i
 
 
@@ -29,7 +29,7 @@ def consume():
 
 
 async def coroutine():
-    work(0.1)
+    work(0.05)
 
 
 def drive(c):
@@ -40,7 +40,7 @@ def drive(c):
 
 
 def raises():
-    work(0.1)
+    work(0.05)
     raise ValueError
 
 
@@ -48,33 +48,33 @@ def catches():
     try:
         raises()
     except ValueError:
-        work(0.05)
+        work(0.04)
 
 
 class Thing:
     def __add__(self, other):
-        work(0.1)
+        work(0.05)
         return self
 
     @property
     def field(self):
-        work(0.1)
+        work(0.05)
 
 
 def key(x):
-    work(0.02)
+    work(0.01)
     return x
 
 
 def outer():
     def inner():
-        work(0.1)
+        work(0.05)
     inner()
 
 
 def worker():
     with cpprof.labels(kind="worker", number=7):
-        work(0.2)
+        work(0.1)
 
 
 def sleeper():
@@ -84,7 +84,7 @@ def sleeper():
 mode, out = sys.argv[1:]
 early = threading.Thread(target=sleeper)
 early.start()
-cpprof.start(mode=mode, out=out)
+cpprof.start(mode=mode, out=out, hz=250)
 begin, begin_cpu = time.perf_counter(), time.process_time()
 late = [threading.Thread(target=worker) for _ in range(2)]
 for thread in late:
@@ -97,8 +97,8 @@ Thing() + 1
 Thing().field
 sorted([3, 1, 2, 5, 4], key=key)
 outer()
-(lambda: work(0.1))()
-exec("work(0.1)")
+(lambda: work(0.05))()
+exec("work(0.05)")
 for thread in late + [early]:
     thread.join()
 print(time.perf_counter() - begin, time.process_time() - begin_cpu)
