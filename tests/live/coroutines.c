@@ -22,7 +22,7 @@
 
 #define THREADS     3
 #define COROUTINES  8
-#define DUMPS       90
+#define DUMPS       30
 #define STACK_BYTES (64 * 1024)
 
 struct coroutine {

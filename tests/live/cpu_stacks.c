@@ -42,7 +42,7 @@ expect_stack(const char *stack, void (*work)(double), const char *name)
     struct profile *p;
 
     wanted_stack = stack;
-    p = session_until(0, 0.3, 3, work, stack_is_seen);
+    p = session_until(250, 0.1, 3.2, work, stack_is_seen);
     if (!check(stack_is_seen(p), name)) {
         note("want %s", stack);
         profile_note(p, 8);
@@ -184,7 +184,7 @@ n_locations(const struct sample *s)
 static void
 test_depth(uint32_t max_depth, size_t want)
 {
-    struct cpprof_cpu_options options = session_options(0);
+    struct cpprof_cpu_options options = session_options(250);
     struct profile *p;
     const struct sample *s;
     char name[96];
@@ -193,7 +193,7 @@ test_depth(uint32_t max_depth, size_t want)
 
     options.max_depth = max_depth;
     session_start_with(&options);
-    deep_work(0.5);
+    deep_work(0.2);
     p = session_stop();
     for (i = 0; i < p->n_samples; i++) {
         s = &p->samples[i];

@@ -221,12 +221,12 @@ all_of_bare(const struct profile *p)
 static void
 test_ways(void)
 {
-    struct profile *p = session_until(0, 0.3, 3, work_posix, all_of_one);
+    struct profile *p = session_until(0, 0.15, 3, work_posix, all_of_one);
 
     check(profile_cpu_stack(p, "hog_one;posix_thread") >= 10 * p->period,
           "a thread of pthread_create is sampled");
     profile_free(p);
-    p = session_until(0, 0.3, 3, work_c11, all_of_two);
+    p = session_until(0, 0.15, 3, work_c11, all_of_two);
     check(profile_cpu_stack(p, "hog_two;c11_thread") >= 10 * p->period,
           "a thread of thrd_create is sampled");
     check_equal(c11_result, 7, "and its result is passed on");
