@@ -8,8 +8,8 @@ programs that are compiled and recorded here, as cpprof and pprof print it.
 
 TAP, a line for each profile and format. `go tool pprof` has another reader of
 binaries than pprof itself, so that is built out of the copy that Go carries
-(cmd/vendor), with the one fault mended that would hide most of -weblist.
-Without it, or without a compiler, the programs are left out, and it says so.
+(peer.py), and stays in the folder of --peer. Without it, or without a compiler,
+the programs are left out, and it says so.
 
 What must not be compared, and why, is in undefined(); what differs for a reason
 in alike(). docs/differences.md has the words for users.
@@ -24,6 +24,7 @@ import sys
 import tempfile
 
 import normalise
+import peer as the_peer
 import run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,10 +32,8 @@ FORMATS = ["-top", "-tree", "-peek=a", "-traces", "-raw", "-comments", "-dot",
            "-callgrind", "-proto", "-topproto", "-list=%s", "-disasm=%s"]
 # Without binaries its instructions come in random order there.
 OF_PROGRAMS = ["-weblist=%s"]
-# pprof asks each tool for its version whenever it starts, which takes eight
-# times as long as the rest, and uses them for these only.
+# pprof uses the tools of binutils for these only.
 WITH_TOOLS = ("-disasm", "-weblist")
-WITHOUT = dict(run.ENVIRONMENT, PATH="/nonexistent")
 WRITTEN = ("-proto", "-topproto", "-weblist")  # with -output
 BASE = "BASE"
 OPTIONS = [
@@ -53,62 +52,6 @@ OPTIONS = [
 ]
 N_OPTIONS = 1  # for each profile and format, in rotation; and none
 TRIES = 12
-
-MENDED = ("m.Start-begin >= expand", "begin-m.Start >= expand")
-MAIN = """package main
-
-import (
-	"fmt"
-	"os"
-
-	"github.com/google/pprof/driver"
-)
-
-func main() {
-	if err := driver.PProf(&driver.Options{}); err != nil {
-		fmt.Fprintf(os.Stderr, "pprof: %v\\n", err)
-		os.Exit(2)
-	}
-}
-"""
-
-
-# ------------------------------------------------------------------ peer ----
-
-def go(folder, words, where):
-    environment = dict(os.environ, GO111MODULE="off", GOFLAGS="",
-                       GOPATH=os.path.join(folder, "go"),
-                       GOCACHE=os.path.join(folder, "cache"))
-    return subprocess.run(["go"] + words, cwd=where, env=environment,
-                          capture_output=True, check=False).returncode == 0
-
-
-def build_peer(folder):
-    """pprof with binutils, or None."""
-    root = subprocess.run(["go", "env", "GOROOT"], capture_output=True,
-                          check=False, text=True).stdout.strip()
-    vendor = os.path.join(root, "src/cmd/vendor/github.com")
-    sources = os.path.join(folder, "go/src/github.com")
-    command = os.path.join(folder, "go/src/peer")
-    try:
-        for name in ("google/pprof", "ianlancetaylor/demangle"):
-            shutil.copytree(os.path.join(vendor, name),
-                            os.path.join(sources, name))
-        path = os.path.join(sources, "google/pprof/internal/report/source.go")
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text.replace(*MENDED))
-        os.makedirs(command)
-        with open(os.path.join(command, "main.go"), "w",
-                  encoding="utf-8") as file:
-            file.write(MAIN)
-    except OSError:
-        return None
-    target = os.path.join(folder, "peer")
-    built = go(folder, ["build", "-p", "2", "-o", target, "."], command)
-    return target if built else None
-
 
 # -------------------------------------------------------------- profiles ----
 
@@ -148,9 +91,9 @@ def record(cpprof, folder, name, words, formats=FORMATS + OF_PROGRAMS):
 def record_go(folder):
     program = os.path.join(folder, "code_go")
     path = program + ".pb.gz"
-    if not go(folder, ["build", "-o", program, os.path.join(HERE, "code.go")],
-              folder) or subprocess.run([program, path],
-                                        check=False).returncode:
+    built = the_peer.go(folder, ["build", "-o", program,
+                                 os.path.join(HERE, "code.go")], folder)
+    if not built or subprocess.run([program, path], check=False).returncode:
         return None
     return Profile("code_go", path, "main\\.main|fill|mix|sort",
                    FORMATS + OF_PROGRAMS)
@@ -198,7 +141,7 @@ def printed(tool, form, options, path, reader):
     """The status, the text and what was said."""
     words = ["-symbolize=none", form] + options
     kind = form.split("=")[0]
-    around = run.ENVIRONMENT if kind in WITH_TOOLS else WITHOUT
+    around = run.ENVIRONMENT if kind in WITH_TOOLS else run.WITHOUT
     if kind not in WRITTEN:
         return run.run(tool, words + [path], around)
     with tempfile.TemporaryDirectory() as folder:
@@ -290,8 +233,11 @@ def prepare(cpprof, profiles, folder):
             profile.ours = merged
 
 
-def jobs(cpprof, folder, everything, start, named):
-    peer = build_peer(folder)
+def jobs(options, folder):
+    cpprof = os.path.realpath(options.cpprof)
+    built = the_peer.kept(options.peer or folder,
+                          os.path.join(folder, "sources"))
+    peer = the_peer.Peer(built, run.ENVIRONMENT) if built else None
     profiles = fixtures()
     if peer:
         profiles += programs(cpprof, folder)
@@ -300,12 +246,12 @@ def jobs(cpprof, folder, everything, start, named):
     prepare(cpprof, profiles, folder)
     for number, profile in enumerate(profiles):
         for form, group in itertools.groupby(
-                cases(profile, number, everything, start),
+                cases(profile, number, options.all, options.first),
                 key=lambda case: case[0]):
-            if named not in "%s %s" % (profile.name, form):
+            if options.k not in "%s %s" % (profile.name, form):
                 continue
             yield (cpprof, peer or run.peer(), profile, form,
-                   [options for _, options in group])
+                   [words for _, words in group])
 
 
 def main():
@@ -315,15 +261,14 @@ def main():
     parser.add_argument("-k", default="", metavar="TEXT",
                         help="only profiles and formats with it")
     parser.add_argument("-j", type=int, default=2)
+    parser.add_argument("--peer", metavar="FOLDER")
     parser.add_argument("cpprof")
     options = parser.parse_args()
     if not run.peer():
         print("1..0 # SKIP no go tool pprof")
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        return run.run_all(
-            test, list(jobs(os.path.realpath(options.cpprof), folder,
-                            options.all, options.first, options.k)), options.j)
+        return run.run_all(test, list(jobs(options, folder)), options.j)
 
 
 if __name__ == "__main__":

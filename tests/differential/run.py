@@ -8,7 +8,9 @@
     run.py --legacy --seed N CPPROF  the same for one of the older formats
 
 TAP, a line for each profile. Skipped where Go is missing. --keep=FOLDER leaves
-the profiles there.
+the profiles there, --peer=FOLDER the program that does what `go tool pprof` does
+(peer.py). That one itself is asked of the fixtures, too, and of everything where
+the other cannot be built.
 
 The older pprof merges even a single file with itself: equal samples become one,
 those of zeros go, all is numbered anew. The newer one, which cpprof follows,
@@ -28,6 +30,7 @@ import flags
 import generate
 import legacy
 import normalise
+import peer as the_peer
 
 N_PROFILES = 200
 N_LEGACY = 60
@@ -37,6 +40,9 @@ ENVIRONMENT = dict(os.environ, TZ="UTC", LC_ALL="C", GOGC="off",
                    HOME="/nonexistent",
                    PPROF_BINARY_PATH="/nonexistent",
                    PPROF_TMPDIR="/nonexistent")
+# pprof asks each tool of binutils for its version whenever it starts, which takes
+# eight times as long as the rest.
+WITHOUT = dict(ENVIRONMENT, PATH="/nonexistent")
 
 
 def peer():
@@ -50,6 +56,8 @@ def peer():
 
 
 def run(tool, words, environment=ENVIRONMENT):
+    if isinstance(tool, the_peer.Peer):
+        return tool.run(words, environment["PATH"])
     try:
         done = subprocess.run([tool] + words, stdin=subprocess.DEVNULL,
                               capture_output=True, check=False, timeout=60,
@@ -88,7 +96,7 @@ def command_lines(case, paths, ours):
 
 def compare(cpprof, go_pprof, our_words, words):
     """None, or what differs."""
-    want_status, want, want_said = run(go_pprof, words)
+    want_status, want, want_said = run(go_pprof, words, WITHOUT)
     status, got, said = run(cpprof, our_words)
     if normalise.is_known_refusal(want_said):
         return None if status in (0, 2) else "status %s" % status
@@ -159,7 +167,7 @@ def cases_of(number, everything):
 
 
 def test(job):
-    cpprof, go_pprof, folder, make, seed, everything = job
+    cpprof, peers, folder, make, seed, everything = job
     name, paths = make(folder, seed)
     paths = dict(zip((flags.FILE, flags.BASE), paths))
     ours = {word: merged(cpprof, path) for word, path in paths.items()}
@@ -167,18 +175,19 @@ def test(job):
     cases = cases_of(seed, everything)
     for case in cases:
         our_words, words = command_lines(case, paths, ours)
-        said = compare(cpprof, go_pprof, our_words, words)
-        if said:
-            wrong.append("%s\n#   %s" % (" ".join(words), said))
+        for each in peers if make == make_fixture else peers[:1]:
+            said = compare(cpprof, each, our_words, words)
+            if said:
+                wrong.append("%s\n#   %s" % (" ".join(words), said))
     return "%s, %d sets of flags" % (name, len(cases)), wrong
 
 
-def jobs(options, go_pprof, folder):
+def jobs(options, peers, folder):
     cpprof = os.path.realpath(options.cpprof)
     if options.seed is not None:
         make = make_legacy if options.legacy else make_profile
-        return [(cpprof, go_pprof, folder, make, options.seed, True)]
-    return [(cpprof, go_pprof, folder, make, seed, options.all)
+        return [(cpprof, peers, folder, make, options.seed, True)]
+    return [(cpprof, peers, folder, make, seed, options.all)
             for make, n in ((make_profile, N_PROFILES), (make_legacy, N_LEGACY),
                             (make_fixture, len(fixture_names())))
             for seed in range(n)]
@@ -203,6 +212,7 @@ def main():
     parser.add_argument("--legacy", action="store_true")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--keep")
+    parser.add_argument("--peer", metavar="FOLDER")
     parser.add_argument("-j", type=int, default=2)
     parser.add_argument("cpprof")
     options = parser.parse_args()
@@ -211,7 +221,10 @@ def main():
         print("1..0 # SKIP no go tool pprof")
         return 0
     with tempfile.TemporaryDirectory() as temporary:
-        return run_all(test, jobs(options, go_pprof,
+        built = the_peer.kept(options.peer or temporary,
+                              os.path.join(temporary, "sources"))
+        peers = [the_peer.Peer(built, ENVIRONMENT)] if built else []
+        return run_all(test, jobs(options, peers + [go_pprof],
                                   options.keep or temporary), options.j)
 
 
