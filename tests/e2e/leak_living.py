@@ -30,6 +30,10 @@ FOLDER = scratch_folder("leak_living.")
 PATIENCE = 60   # seconds, on a busy machine
 LOAD_S = int(os.environ.get("LOAD_SECONDS", "6"))
 
+# Transactions a second of each load; without a limit they would take all
+# processors, and sessions that work and wait in turn are searched as well.
+RATES = ("150", "25")
+
 # An environment that setenv() replaces, and the text behind -D.
 LOST_BY_POSTGRES = {"save_ps_display_args", "PostmasterMain"}
 
@@ -146,7 +150,8 @@ def postgres(tools):
     subprocess.run([tools + "/pgbench", "-i", "-q"] + where, check=False,
                    stderr=subprocess.DEVNULL)
     searches = Searches(folder)
-    for words in [], ["-n", "-f", folder + "/work"]:
+    for words in (["-R", RATES[0]],
+                  ["-R", RATES[1], "-n", "-f", folder + "/work"]):
         with subprocess.Popen(
                 [tools + "/pgbench", "-c", "8", "-j", "2", "-T", str(LOAD_S)] +
                 words + where, text=True, stdout=subprocess.PIPE,
@@ -169,13 +174,14 @@ def work():
     while True:
         texts = [json.dumps({str(i): [i] * 9}) for i in range(300)]
         sum(len(json.loads(t)) for t in texts if re.search("2.*5", t))
-        time.sleep(0.01)
+        time.sleep(0.05)
 for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
 work()
 """
 
-BASH = """while :; do a=(); for i in {1..300}; do a+=("$i $RANDOM"); done
+BASH = """exec 9<> <(:)
+while read -rt 0.02 -u 9; [ $? -gt 128 ]; do a=(); for i in {1..300}; do a+=("$i $RANDOM"); done
     b=$(echo "${a[@]}"); declare -A m; m[$RANDOM]=${b//1/22}; unset m; done"""
 
 SQL = "create table t(a integer primary key, b text);" + """
@@ -216,8 +222,9 @@ def redis():
     single("redis", [FOLDER + "/redis-server", "--port", "0", "--unixsocket",
                      "socket", "--save", "", "--appendonly", "yes"], None,
            ["sh", "-c", "until redis-cli -s socket ping; do sleep 0.1; "
-            "done; for i in 1 2 3; do redis-benchmark -s socket -q "
-            "-n 8000 -c 20 -t set,get,lpush,lrange_100,hset,zadd; done"])
+            "done; for i in 1 2 3 4 5 6; do redis-benchmark -s socket -q "
+            "-n 1500 -c 20 -t set,get,lpush,lrange_100,hset,zadd; "
+            "sleep 0.3; done"])
 
 
 def at_end(name, words):
