@@ -26,6 +26,7 @@ cpprof, library, seed, meet = (os.path.realpath(path)
                                for path in sys.argv[1:5])
 tap = Tap()
 PATIENCE = 60  # seconds, on a busy machine
+PAUSE = "0.004"
 
 # A sorter that has a thread beside it as soon as there is more than 1 MB.
 SQL = """pragma threads=3;
@@ -185,22 +186,29 @@ def play_seeded(name, program, wrong):
         process.wait()
 
 
-# Threads that run, and threads that wait in each way that is usual there.
+# Threads that run, and threads that wait in each way that is usual there. With
+# PAUSE, of seconds, those that run rest now and then: every state is left, and
+# costs less CPU time. To meet where they take locks they must be busy.
 PYTHON = """
-import queue, threading, time
+import os, queue, threading, time
 texts, lock, never = queue.Queue(9), threading.RLock(), threading.Event()
 condition, barrier = threading.Condition(), threading.Barrier(9)
+pause = float(os.environ.get("PAUSE", 0))
+def rest():
+    if pause: time.sleep(pause)
 def put():
-    while True: texts.put(sum(range(300)))
+    while True:
+        for i in range(30): texts.put(sum(range(300)))
+        rest()
 def take():
     while True: texts.get()
 def turn():
     while True:
-        with lock: time.sleep(1e-4)
+        with lock: time.sleep(1e-4 + pause / 5)
 def wait():
     with condition: condition.wait()
 def burn():
-    while True: sum(range(9999))
+    while True: sum(range(9999)), rest()
 for work in burn, burn, put, put, take, take, turn, turn, wait, never.wait, barrier.wait:
     threading.Thread(target=work).start()
 """
@@ -221,11 +229,15 @@ class P { static int n; static final Object monitor = new Object();
   static void turn() { for (;;) { synchronized (monitor) { n++; }
     lock.lock(); try { n++; } finally { lock.unlock(); }
     if (new byte[10000][9].length > 0) return; } }
+  static Object work() throws Exception {
+    String pause = System.getenv("PAUSE");
+    for (;;) { for (int i = 0; i < 5; i++) turn();
+      if (pause != null) Thread.sleep((long)(5e3 * Double.valueOf(pause))); } }
   static void rest() { synchronized (monitor) {
     try { monitor.wait(); } catch (InterruptedException e) { } } }
   public static void main(String[] a) throws Exception {
     ExecutorService pool = Executors.newFixedThreadPool(8);
-    for (int i = 0; i < 8; i++) pool.submit(() -> { for (;;) turn(); });
+    for (int i = 0; i < 8; i++) pool.submit(P::work);
     for (int i = 0; i < 3; i++) new Thread(P::rest).start();
     rest(); } }
 """
@@ -271,7 +283,8 @@ def memcached(folder, preloads, says):
 def play_living(name, program):
     """One that goes on until it is killed."""
     with tempfile.TemporaryDirectory() as folder:
-        process = program(folder, [library], {"CPPROF": "deadlock=report"})[0]
+        process = program(folder, [library], {"CPPROF": "deadlock=report",
+                                              "PAUSE": PAUSE})[0]
         time.sleep(4)
         tap.ok("%s: it goes on, and of no deadlock is told" % name,
                process.poll() is None and
@@ -279,7 +292,7 @@ def play_living(name, program):
         process.kill()
         process.wait()
     with tempfile.TemporaryDirectory() as folder:
-        process = program(folder, [], {})[0]
+        process = program(folder, [], {"PAUSE": PAUSE})[0]
         time.sleep(2)
         for _ in range(5 if allowed else 0):
             tap.has("%s: nothing is told of it when it is attached to" % name,
