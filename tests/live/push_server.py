@@ -3,6 +3,7 @@ arrived, as protoc reads it with the published definitions."""
 import base64
 import email.parser
 import email.policy
+import functools
 import gzip
 import http.server
 import json
@@ -187,12 +188,13 @@ class Profile:
                       "profile.proto")
         strings = [unescape(s).decode() for s in
                    re.findall(r'^string_table: "(.*)"$', text, re.M)]
-        blocks = re.findall(r"^(\w+) \{\n(.*?)^\}$", text, re.M | re.S)
+        # Line by line: there are millions of bytes of some.
+        blocks = re.findall(r"^(\w+) \{\n((?: .*\n)*)\}$", text, re.M)
         functions, places = {}, {}
-        self.rows, self.types, self.pairs = [], [], []
+        self.stacks, self.types, self.pairs = [], [], []
         for kind, body in blocks:
             if kind == "sample":
-                self.rows.append(
+                self.stacks.append(
                     ([int(v) for v in re.findall(r"location_id: (\d+)", body)],
                      [int(v) for v in re.findall(r"^  value: (-?\d+)$", body,
                                                  re.M)]))
@@ -208,18 +210,22 @@ class Profile:
             elif kind == "location":
                 places[first["id"]] = [v for k, v in numbers
                                        if k == "function_id"]
-        names = {place: {functions.get(f) for f in ids}
-                 for place, ids in places.items()}
-        self.rows = [(set().union(*(names.get(p, ()) for p in stack)), values)
-                     for stack, values in self.rows]
+        self.names = {place: {functions.get(f) for f in ids}
+                      for place, ids in places.items()}
         found = re.search(r"^duration_nanos: (\d+)$", text, re.M)
         self.seconds = int(found[1]) / 1e9 if found else 0
         found = re.search(r"^time_nanos: (\d+)$", text, re.M)
         self.until = self.seconds + int(found[1]) / 1e9
 
+    @functools.cached_property
+    def rows(self):
+        return [(set().union(*(self.names.get(p, ()) for p in stack)), values)
+                for stack, values in self.stacks]
+
     def total(self, i, function=None):
-        return sum(values[i] for names, values in self.rows
-                   if function is None or function in names)
+        places = {p for p, names in self.names.items() if function in names}
+        return sum(values[i] for stack, values in self.stacks
+                   if function is None or not places.isdisjoint(stack))
 
 
 def seconds_of(all_):
