@@ -4,6 +4,7 @@
 //     victim WORD...    done one after the other
 //
 //     burn=MS       burn so many ms of CPU time in victim_burn
+//     rest=MS       sleep so long
 //     thread=MS     the same in another thread, waited for
 //     background=MS the same in another thread, not waited for
 //     out=TEXT      print TEXT on standard output
@@ -148,6 +149,7 @@ struct numbered {
 };
 static const numbered numbered_words[] = {
     {"burn", victim_burn},
+    {"rest", [](int ms) { usleep(useconds_t(ms) * 1000); }},
     {"thread", [](int ms) { pthread_join(start_thread(ms), nullptr); }},
     {"background", [](int ms) { start_thread(ms); }},
     {"fork", fork_child},
