@@ -143,6 +143,46 @@ def wrong_seconds():
             t.ok("before it is recorded", time.monotonic() - begin < 3)
 
 
+# Where a group can be made, the file that freezes it, and the words.
+FREEZERS = [("/sys/fs/cgroup", "cgroup.freeze", "1", "0"),
+            ("/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"),
+            ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED")]
+
+
+def frozen(place, file, freeze, thaw):
+    """A process in a group of its own, as a container that is paused."""
+    name = "frozen by %s/%s" % (place, file)
+    group = "%s/cpprof-test-%d" % (place, os.getpid())
+
+    def write(file, text):
+        with open(os.path.join(group, file), "w", encoding="ascii") as f:
+            f.write(text)
+    try:
+        os.mkdir(group)
+    except OSError as error:
+        t.skip(name, "no group can be made: %s" % error)
+        return
+    try:
+        with Process([host, "nanosleep"]) as h:
+            if not os.path.exists(os.path.join(group, file)):
+                t.skip(name, "there is no such file")
+                return
+            write("cgroup.procs", str(h.pid))
+            write(file, freeze)
+            time.sleep(0.2)
+            refused(name, h.pid, "is frozen by its control group")
+            write(file, thaw)
+            t.same("%s, and let go on: it may be attached to" % name,
+                   run([cpprof, "doctor", str(h.pid)])[0], 0)
+    finally:
+        end = time.monotonic() + 10
+        while os.path.isdir(group) and time.monotonic() < end:
+            try:
+                os.rmdir(group)
+            except OSError:  # the process has not gone yet
+                time.sleep(0.05)
+
+
 def states():
     with Process([host, "nanosleep"]) as h:
         status, words = run([cpprof, "doctor", str(h.pid)])
@@ -167,6 +207,8 @@ def states():
         with open("/proc/2/status", encoding="ascii") as f:
             if "Kthread:\t1" in f.read():
                 refused("the kernel", 2, "is a thread of the kernel")
+    for freezer in FREEZERS:
+        frozen(*freezer)
     without_code()
     wrong_seconds()
     traced()

@@ -118,6 +118,43 @@ look_at_tracer(struct look *look)
               tracer);
 }
 
+/* The value of a file of the group, "" if there is none. path is what
+ * /proc/PID/cgroup says; all of a line is behind it. */
+static void
+read_group(const char *hierarchy, const char *path, const char *file,
+           struct cpprof__buffer *text)
+{
+    cpprof__read_proc(text, "/sys/fs/cgroup%s%.*s/%s", hierarchy,
+                      (int)strcspn(path, "\n"), path, file);
+}
+
+/* Is it in a control group whose processes are frozen, as a container that is
+ * paused? Version 2 of control groups may be mounted beside version 1. */
+static bool
+is_frozen(pid_t pid)
+{
+    struct cpprof__buffer groups = {0}, text = {0};
+    const char *one, *two;
+    bool is = false;
+
+    cpprof__read_proc(&groups, "/proc/%d/cgroup", (int)pid);
+    two = groups.data ? strstr((char *)groups.data, "0::/") : NULL;
+    one = groups.data ? strstr((char *)groups.data, ":freezer:/") : NULL;
+    if (two) {
+        read_group("", two + 3, "cgroup.events", &text);
+        if (text.n < 2)
+            read_group("/unified", two + 3, "cgroup.events", &text);
+        is = text.data && strstr((char *)text.data, "frozen 1");
+    }
+    if (one && !is) {
+        read_group("/freezer", one + 9, "freezer.state", &text);
+        is = text.data && !strncmp((char *)text.data, "FROZEN", 6);
+    }
+    cpprof__buffer_free(&groups);
+    cpprof__buffer_free(&text);
+    return is;
+}
+
 /* Its memory goes before it is a zombie. */
 #define ENDED "it ended meanwhile"
 
@@ -152,6 +189,9 @@ look_at_state(struct look *look)
     cpprof__status_field(&look->status, "State", state, sizeof state);
     if (*state == 'T' || *state == 't')
         return no(look, CPPROF__STOPPED_WORDS, (int)pid);
+    if (is_frozen(pid))
+        return no(look, "is frozen by its control group, as a container that "
+                        "is paused; let it go on first");
     return true;
 }
 
