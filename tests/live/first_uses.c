@@ -18,6 +18,7 @@
 #include <cpprof/labels.h>
 #include <cpprof/profiles.h>
 #include <cpprof/push.h>
+#include <cpprof/wall.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -56,6 +57,20 @@ __tsan_default_suppressions(void)
 }
 #endif
 
+/* Under TSan a profile with lines takes a second of CPU time. What is first
+ * used for them is first used for functions, too. */
+#if IS_TSAN
+#define NAMES CPPROF_SYMBOLIZE_FUNCTIONS
+#else
+#define NAMES CPPROF_SYMBOLIZE_FULL
+#endif
+static const struct cpprof_cpu_options cpu_options = {sizeof cpu_options,
+                                                      .symbolize = NAMES};
+static const struct cpprof_wall_options wall_options = {sizeof wall_options,
+                                                        .symbolize = NAMES};
+static const struct cpprof_profile_options options = {sizeof options,
+                                                      .symbolize = NAMES};
+
 static int
 take(void *ctx, const void *data, size_t n_bytes)
 {
@@ -85,7 +100,7 @@ use_cpu(unsigned me)
 {
     size_t n;
     struct cpprof_writer writer = writer_of(&n);
-    enum cpprof_status status = cpprof_cpu_start(&writer, NULL, NULL);
+    enum cpprof_status status = cpprof_cpu_start(&writer, &cpu_options, NULL);
 
     (void)me;
     if (status != CPPROF_OK)
@@ -112,8 +127,8 @@ use_cpu_capture(unsigned me)
     struct cpprof_capture *c;
 
     (void)me;
-    return is_captured(cpprof_capture_start_cpu(&writer, NULL, &c, NULL), &c,
-                       &n);
+    return is_captured(
+        cpprof_capture_start_cpu(&writer, &cpu_options, &c, NULL), &c, &n);
 }
 
 static bool
@@ -124,8 +139,8 @@ use_wall_capture(unsigned me)
     struct cpprof_capture *c;
 
     (void)me;
-    return is_captured(cpprof_capture_start_wall(&writer, NULL, &c, NULL), &c,
-                       &n);
+    return is_captured(
+        cpprof_capture_start_wall(&writer, &wall_options, &c, NULL), &c, &n);
 }
 
 static bool
@@ -153,7 +168,8 @@ is_written(const char *name)
     struct cpprof_writer writer = writer_of(&n);
     struct cpprof_profile *p = cpprof_profile_lookup(name);
 
-    return p && cpprof_profile_write(p, &writer, NULL, NULL) == CPPROF_OK && n;
+    return p && cpprof_profile_write(p, &writer, &options, NULL) == CPPROF_OK &&
+           n;
 }
 
 static bool
