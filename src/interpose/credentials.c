@@ -113,6 +113,9 @@ cpprof__alone_again(struct cpprof__alone *alone)
     {                                                                          \
         struct cpprof__alone alone;                                            \
                                                                                \
+        if (!cpprof__thread_pointer_is_libcs() &&                              \
+            cpprof__own_threads_are_anothers())                                \
+            return (int)(otherwise);                                           \
         NEEDS_STORAGE(name, arguments);                                        \
         alone = cpprof__alone_begin();                                         \
         return cpprof__alone_end(&alone, alone.are_left ? (int)(otherwise)     \

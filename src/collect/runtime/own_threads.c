@@ -674,6 +674,14 @@ cpprof__own_threads_are_parents(void)
 }
 
 bool
+cpprof__own_threads_are_anothers(void)
+{
+    return load_relaxed(&pid) !=
+               (int32_t)cpprof__syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) &&
+           !cpprof__own_list_was_empty();
+}
+
+bool
 cpprof__own_threads_pause(void (*wake)(void))
 {
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PAUSE_NS;

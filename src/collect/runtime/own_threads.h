@@ -149,6 +149,11 @@ cpprof__own_threads_pause_now(void);
 bool
 cpprof__own_threads_are_parents(void);
 
+/* The same, of any process that has the parent's memory or a copy of it.
+ * Nothing of the thread's storage is touched, as there may be none. */
+bool
+cpprof__own_threads_are_anothers(void);
+
 /*
  * Around a change of the process's credentials. libc makes that change in every
  * thread, and aborts the process where it fails in one and not in another; and
