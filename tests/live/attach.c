@@ -89,6 +89,16 @@ count_tasks(void)
     return look().n_tasks;
 }
 
+/* Until there are no more than so many, for ten seconds at most. */
+static void
+wait_for_tasks(int n)
+{
+    int i;
+
+    for (i = 0; i < 100 && count_tasks() > n; i++)
+        usleep(100000);
+}
+
 /* ---- attaching --------------------------------------------------------- */
 
 static void
@@ -533,6 +543,7 @@ test_cycles(unsigned n)
     cycle(10, config);
     before = look();
     cycle(10, config);
+    wait_for_tasks(before.n_tasks);
     after = look();
     check_equal(after.n_tasks, before.n_tasks, "cycles leave no thread");
     check_equal(after.n_fds, before.n_fds, "no descriptor");
@@ -544,6 +555,7 @@ test_cycles(unsigned n)
     __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
     for (i = 0; i < N_WORKERS; i++)
         pthread_join(workers[i], NULL);
+    wait_for_tasks(before.n_tasks);
     check_equal(count_tasks(), before.n_tasks,
                 "cycles beside who allocates, forks and loads");
 }
@@ -579,7 +591,6 @@ test_recorder_is_killed(void)
     char path[] = "/dev/shm/cpprof-XXXXXX", command[100];
     struct owned before = look();
     pid_t recorder = start_recorder(path);
-    int i;
 
     snprintf(why, sizeof why, "cpu,heap,wall,record=%s", path);
     begin(why);
@@ -589,8 +600,7 @@ test_recorder_is_killed(void)
     chmod(path, 0);
     kill(recorder, SIGKILL);
     waitpid(recorder, NULL, 0);
-    for (i = 0; i < 100 && count_tasks() > before.n_tasks; i++)
-        usleep(100000);
+    wait_for_tasks(before.n_tasks);
     check_equal(count_tasks(), before.n_tasks,
                 "without its recorder a process cleans up by itself");
     check(look().handler == before.handler, "its handler too");
@@ -598,6 +608,7 @@ test_recorder_is_killed(void)
     snprintf(command, sizeof command, "cpu,record=%s", path);
     check_equal(attach(command, why, sizeof why), ENOENT,
                 "nothing is recorded for one that was killed before");
+    wait_for_tasks(before.n_tasks); /* one that was joined may be seen yet */
     check_equal(count_tasks(), before.n_tasks, "nor begun");
     begin(to_file("cpu"));
     end();
