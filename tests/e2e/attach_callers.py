@@ -9,7 +9,7 @@ import sys
 
 from attached import calls, library, main, t
 
-ROUNDS = "15"
+ROUNDS = "30"
 
 # An allocator of one arena. Its operator new works for a while and then looks
 # for its callers, as an exception does that it would throw. Pages of the arena
