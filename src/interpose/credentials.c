@@ -105,7 +105,8 @@ cpprof__alone_again(struct cpprof__alone *alone)
 }
 
 /* The name underneath, while no thread of ours is there; or `otherwise`, while
- * they have to be left as they are. */
+ * they have to be left as they are. A child with a copy of the memory and a
+ * thread pointer of its own is asked first, as nothing of ours is there. */
 #define ALONE_OR(name, parameters, arguments, otherwise)                       \
     TAKE_OVER(name, int, parameters, arguments)                                \
                                                                                \

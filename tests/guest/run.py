@@ -57,12 +57,12 @@ EVERYTHING = "cpu=250,heap=64k,block=1,mutex=1,wall=250,vm,"
 # elsewhere only functions, by the same plug-in. Reading lines takes longer than
 # many a host.
 FUNCTIONS = "symbolize=functions," + OUT
+NO_TICKS = 10
 # How the library comes into the process; the words of CPPROF, where FOLDER is
 # where the cell runs; and for how much of the time that it would be busy a host
 # is, in percent. At higher rates than the usual 100 Hz as many ticks come in
 # less of it (a timer has no more than 250 Hz, whatever it is asked for). Where
-# CPU time makes no ticks, to be busy is to wait.
-NO_TICKS = 10
+# CPU time makes no ticks, to be busy is to wait (NO_TICKS).
 MODES = {
     "off": ("preload", None, NO_TICKS),
     "cpu timer": ("preload", "cpu=1000," + OUT, 100),

@@ -118,8 +118,8 @@ look_at_tracer(struct look *look)
               tracer);
 }
 
-/* The value of a file of the group, "" if there is none. path is what
- * /proc/PID/cgroup says; all of a line is behind it. */
+/* A file of a control group; "" if it cannot be read. The path of the group
+ * ends with its line, and the other lines of /proc/PID/cgroup may follow. */
 static void
 read_group(const char *hierarchy, const char *path, const char *file,
            struct cpprof__buffer *text)
