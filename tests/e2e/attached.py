@@ -115,7 +115,7 @@ def main(*parts):
     os.environ.pop("CPPROF", None)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        os.mkdir("run", 0o700)
+        os.mkdir("run", 0o755)
         os.mkdir("tmp")
         os.environ["XDG_RUNTIME_DIR"] = os.path.join(folder, "run")
         os.environ["TMPDIR"] = os.path.join(folder, "tmp")

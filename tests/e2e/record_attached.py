@@ -102,6 +102,38 @@ def records_name():
         t.same("-name: each goes on", q.wait(), 0)
 
 
+# Has a name that nobody else has, and forks children, which work.
+NAMED_THAT_FORKS = """
+import ctypes, os, sys, time
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode())
+print("ready", flush=True)
+time.sleep(1.5)
+child = os.fork()
+if child:
+    print(child, flush=True)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    sum(range(1000))
+"""
+
+
+def records_name_of_children():
+    name = "cpf%d" % os.getpid()
+    h = subprocess.Popen([sys.executable, "-c", NAMED_THAT_FORKS, name],
+                         stdout=subprocess.PIPE, text=True)
+    h.stdout.readline()
+    p = subprocess.Popen([cpprof, "record", "-name", name, "-one", "-o",
+                          "f.pb.gz", "-duration", "4"],
+                         stderr=subprocess.PIPE, text=True)
+    child = h.stdout.readline().strip()
+    said = p.communicate(timeout=60)[1]
+    t.same("-name: a child of one that was attached to is in it, and no word "
+           "is said of it", (child in report(["-tags", "f.pb.gz"]),
+                             "attached" in said), (True, False))
+    t.same("-name: and it goes on", h.wait(), 0)
+    h.stdout.close()
+
+
 def recorder_is_killed():
     with Host("allocate") as h:
         p = subprocess.Popen([cpprof, "record", "-t", "cpu,heap,wall", "-p",
@@ -145,7 +177,7 @@ def n_threads(pid):
 
 def ends_at_once_when_asked_twice():
     """A process that cannot be left yet, as its loader is at work."""
-    os.mkdir("twice", 0o700)
+    os.mkdir("twice", 0o755)
     with Host("loader") as h:
         before = n_threads(h.pid)
         p = subprocess.Popen([cpprof, "record", "-t", "heap", "-p", str(h.pid),
@@ -468,6 +500,7 @@ def records():
     records_idle()
     records_two()
     records_name()
+    records_name_of_children()
     recorder_is_killed()
     ends_with_its_process()
     ends_at_once_when_asked_twice()

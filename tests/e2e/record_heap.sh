@@ -204,7 +204,7 @@ check "and a line says why there is no profile" \
     grep -q 'not recording: File too large' limited
 mkdir small
 if mount -t tmpfs -o size=300k tmpfs small 2>/dev/null; then
-    chmod 700 small
+    chmod 755 small
     XDG_RUNTIME_DIR=$scratch/small run "$cpprof" record -t heap -heap 1 \
         -o h.pb.gz -- "$hoarder" keep=50000 exit=4
     full=$status

@@ -110,7 +110,9 @@ run env LD_PRELOAD=libm.so.6 "$cpprof" record -- sh -c 'echo "$LD_PRELOAD"'
 check "what was preloaded stays, behind us" \
     grep -qxE '/.*libcpprof\.so.*:libm\.so\.6' out
 run "$cpprof" record -- sh -c "stat -c '%a %F' run/*"
-check "the folder of the samples is private" same "$(cat out)" "700 directory"
+mode=$([ "$(id -u)" = 0 ] && echo 711 || echo 700)
+check "nobody else lists the folder of the samples" \
+    same "$(cat out)" "$mode directory"
 run env XDG_RUNTIME_DIR=/nonexistent "$cpprof" record -- \
     sh -c 'echo "$CPPROF"'
 check "without XDG_RUNTIME_DIR there is another" \
@@ -256,8 +258,7 @@ check "to its own end" same "$? $(cat out)" "5 done"
 check "which adds nothing to the file" cmp -s cpu.pb.gz first
 
 # --- root's servers ------------------------------------------------------------
-# They become another user before they work, as nginx does, and cannot make a
-# file in the recorder's folder then.
+# They become another user before they work, as nginx does.
 if [ "$(id -u)" = 0 ]; then
     for seconds in 0.5 5; do
         run "$cpprof" record -one -F 500 -o one.pb.gz -- python3 -c "
@@ -287,7 +288,7 @@ fi
 rm -f pid
 "$cpprof" record -- sh -c 'echo $$ >pid; exec sleep 100' 2>/dev/null &
 recorder=$!
-until ls run/*/[0-9]* >/dev/null 2>&1 && test -s pid; do sleep 0.05; done
+until ls run/*/*/[0-9]* >/dev/null 2>&1 && test -s pid; do sleep 0.05; done
 left=$(ls run)
 run "$cpprof" record -- true
 check "the folder of a recorder that runs stays" same "$(ls run)" "$left"

@@ -16,9 +16,11 @@ start()
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     cd "$scratch" || exit 99
-    # Sample files go where the test can see that nothing stays.
+    # Sample files go where the test can see that nothing stays, and where
+    # other users get to, without which root goes elsewhere.
     export XDG_RUNTIME_DIR=$scratch/run
-    mkdir -m 700 run
+    chmod 755 .
+    mkdir -m 755 run
     unset LD_PRELOAD CPPROF
     ulimit -c 0
 }

@@ -67,6 +67,7 @@ def recorded(bench, folder):
 def within(what):
     """A folder for what runs, and nothing of it afterwards."""
     folder = tempfile.mkdtemp(prefix="outside.")
+    os.chmod(folder, 0o755) # where a recorder of root makes its own
     try:
         return what(folder)
     finally:

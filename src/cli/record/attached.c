@@ -59,10 +59,9 @@ struct attached {
     struct cpprof__record_folder *folder;
     struct process processes[PROCESSES_MAX];
     size_t n;
-    long uid, gid; /* of the first; -1: there is none yet */
-    ino_t pids;    /* the pid namespace of the first */
-    pid_t inside;  /* and its pid there */
-    char *config;  /* what CPPROF would say */
+    ino_t pids;   /* the pid namespace of the first */
+    pid_t inside; /* and its pid there */
+    char *config; /* what CPPROF would say */
 };
 
 /* ---------------------------------------------------------- processes ---- */
@@ -251,27 +250,16 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
         cpprof__attach_free(target);
         return false;
     }
-    if (a->uid >= 0 && uid != a->uid) {
+    if (uid >= 0 && uid != (long)geteuid() &&
+        !cpprof__record_folder_share(a->folder)) {
         cpprof__attach_free(target);
-        return refuse(p, "belongs to another user than %d; record it apart",
-                      (int)a->processes[0].pid);
+        return refuse(p, "is another user's, who may not write to %s: %s",
+                      a->folder->path, strerror(errno));
     }
-    a->uid = uid;
-    a->gid = effective_id(p->pid, "Gid");
     return true;
 }
 
 /* --------------------------------------------------------- in and out ---- */
-
-static bool
-give_folder(const struct attached *a)
-{
-    if (a->uid < 0 || a->uid == (long)geteuid() ||
-        cpprof__record_folder_give(a->folder, (uid_t)a->uid, (gid_t)a->gid))
-        return true;
-    cpprof__cli_fail("record: %s: %s", a->folder->path, strerror(errno));
-    return false;
-}
 
 /* How long its thread was held is for tests and for the curious. */
 static void
@@ -319,6 +307,20 @@ say_slow(const struct cpprof__target *target)
                      (int)target->pid, target->name);
 }
 
+/* A child that a process which was attached to has made: it has the page that
+ * ends this recording, until it runs another program. */
+static bool
+is_recorded(const struct attached *a, pid_t pid)
+{
+    struct cpprof__buffer maps = {0};
+    bool is_there;
+
+    cpprof__read_proc(&maps, "/proc/%d/maps", (int)pid);
+    is_there = maps.data && strstr((char *)maps.data, a->folder->inner_name);
+    cpprof__buffer_free(&maps);
+    return is_there;
+}
+
 static bool
 attach(struct attached *a, struct process *p, struct cpprof__target *target)
 {
@@ -327,6 +329,8 @@ attach(struct attached *a, struct process *p, struct cpprof__target *target)
 
     if (!p->may_attach)
         return begin_outside(a, p, target);
+    if (is_recorded(a, p->pid))
+        return true;
     target->is_slow = say_slow;
     p->is_attached =
         cpprof__inject(target, "cpprof_attach", a->config, message, &how);
@@ -468,7 +472,7 @@ attach_all(struct attached *a)
             a->processes[i].is_refused = true;
             n_bad++;
         }
-    if (targets && (!n_bad || a->options->process_name) && give_folder(a))
+    if (targets && (!n_bad || a->options->process_name))
         for (i = 0; i < a->n; i++)
             if (!a->processes[i].is_refused &&
                 attach(a, &a->processes[i], &targets[i]))
@@ -665,8 +669,7 @@ cpprof__record_attached(struct cpprof__record_options *options)
     struct cpprof__buffer config = {0};
     bool is_written = false;
 
-    a = (struct attached){
-        .options = options, .folder = &folder, .uid = -1, .gid = -1};
+    a = (struct attached){.options = options, .folder = &folder};
     if (options->pids && !add_listed(&a, options->pids))
         return false;
     if (options->process_name)

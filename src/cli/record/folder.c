@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folder that the samples are in while the command runs: private, in
- * memory where there is such a file system, and gone afterwards. And the
- * library that is preloaded, found from where this program is.
+ * The folder that the samples are in while the command runs: in memory where
+ * there is such a file system, and gone afterwards. And the library that is
+ * preloaded, found from where this program is.
+ *
+ * There are two folders, one in the other. The outer one has the name
+ * cpprof-XXXXXX, and nobody else may list it. The inner one has a name that
+ * cannot be guessed, and the samples. A server may drop root before it forks,
+ * and root may run a command as another user. So the inner folder of root may
+ * be written to by whoever knows its name, which are the processes that are
+ * recorded. As in /tmp, nobody can remove the files of others there.
  *
  * A recorder that is killed leaves its folder behind, and nobody reads it any
  * more. The next one removes it. It has found a folder of the same user that a
  * recorder has marked as its own, whose recorder is gone, since that had a lock
  * on it (flock), and whose processes are gone, since the files of each begin
- * with its pid. Without the mark it may be anybody's: cpprof-report is a name
- * that mkdtemp could make.
+ * with its pid. Without the mark it may be anybody's.
  */
 #include "cli/record/record.h"
 
+#include "base/status.h"
 #include "cli/attach/attach.h"
 #include "cli/messages.h"
 #include "cli/output_file.h"
@@ -21,14 +28,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define NAME        "cpprof-"
+#define NAMES_MAX   100
+#define OWN_MODE    0700
+#define SHARED_MODE 0711
+#define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Separators of LD_PRELOAD (ld.so(8)) and of CPPROF=. */
 #define SEPARATORS " :,"
@@ -102,29 +117,43 @@ cpprof__record_library_for(pid_t pid, char library[PATH_MAX])
 #define MARK "made-by-cpprof-record"
 
 static bool
-has_process(int folder)
+is_there(long pid)
+{
+    return pid > 0 && (!kill((pid_t)pid, 0) || errno != ESRCH);
+}
+
+/* The files of processes are in the inner folder. */
+static bool
+has_process(int folder, bool is_inner)
 {
     DIR *dir = fdopendir(dup(folder));
     const struct dirent *entry;
     bool has = !dir;
+    int inner;
 
     while (!has && (entry = readdir(dir))) {
-        long pid = strtol(entry->d_name, NULL, 10);
-
-        has = pid > 0 && (!kill((pid_t)pid, 0) || errno != ESRCH);
+        has = is_inner && is_there(strtol(entry->d_name, NULL, 10));
+        if (is_inner || *entry->d_name == '.')
+            continue;
+        inner = openat(folder, entry->d_name, OPEN_FOLDER);
+        has = inner >= 0 && has_process(inner, true);
+        if (inner >= 0)
+            close(inner);
     }
     if (dir)
         closedir(dir);
     return has;
 }
 
-/* A folder as recorders of this user make it, and perhaps give away. */
+/* A folder as recorders of this user make it. */
 static bool
 is_ours(int folder)
 {
     struct stat st, mark;
 
-    return !fstat(folder, &st) && (st.st_mode & 07777) == 0700 &&
+    return !fstat(folder, &st) && st.st_uid == geteuid() &&
+           ((st.st_mode & 07777) == OWN_MODE ||
+            (st.st_mode & 07777) == SHARED_MODE) &&
            time(NULL) - st.st_mtime > YOUNG_S &&
            !fstatat(folder, MARK, &mark, AT_SYMLINK_NOFOLLOW) &&
            mark.st_uid == geteuid();
@@ -133,12 +162,12 @@ is_ours(int folder)
 static void
 remove_if_left(const char *path, bool has_our_pids)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(path, OPEN_FOLDER);
 
     if (fd < 0)
         return;
     if (is_ours(fd) && !flock(fd, LOCK_EX | LOCK_NB) &&
-        !(has_our_pids && has_process(fd))) {
+        !(has_our_pids && has_process(fd, false))) {
         cpprof__remove_files(fd);
         rmdir(path);
     }
@@ -147,20 +176,21 @@ remove_if_left(const char *path, bool has_our_pids)
 
 /* In the folder that this one was made in. */
 static void
-remove_left(const char *made, bool has_our_pids)
+remove_left(const char *parent, const char *made, bool has_our_pids)
 {
-    const char *last = strrchr(made, '/');
-    char pattern[PATH_MAX + 8];
+    char pattern[PATH_MAX + 32];
+    const char *name;
     glob_t found;
     size_t i;
 
-    snprintf(pattern, sizeof pattern, "%.*s/cpprof-??????", (int)(last - made),
-             made);
+    snprintf(pattern, sizeof pattern, "%s/" NAME "??????", parent);
     if (glob(pattern, GLOB_NOSORT, NULL, &found))
         return;
-    for (i = 0; i < found.gl_pathc; i++)
-        if (strcmp(found.gl_pathv[i], made))
+    for (i = 0; i < found.gl_pathc; i++) {
+        name = strrchr(found.gl_pathv[i], '/') + 1;
+        if (strcmp(name, made))
             remove_if_left(found.gl_pathv[i], has_our_pids);
+    }
     globfree(&found);
 }
 
@@ -177,25 +207,104 @@ mark(int folder)
         close(fd);
 }
 
-void
-cpprof__record_folder_take(const char *path, int fd, bool has_our_pids)
+/* A new folder of this user alone: its descriptor, or -1. */
+static int
+make_folder(int parent, const char *name)
 {
-    if (fd >= 0 && !flock(fd, LOCK_SH))
-        mark(fd);
-    remove_left(path, has_our_pids);
+    return mkdirat(parent, name, OWN_MODE) ? -1
+                                           : openat(parent, name, OPEN_FOLDER);
 }
 
-/* mkdtemp makes it for the user alone (0700). */
 static bool
-make_in(const char *parent, char path[PATH_MAX])
+make_outer(struct cpprof__record_folder *folder)
 {
-    if (!parent || parent[0] != '/' || strpbrk(parent, SEPARATORS) ||
-        snprintf(path, PATH_MAX, "%s/cpprof-XXXXXX", parent) >= PATH_MAX ||
-        !mkdtemp(path))
+    unsigned i;
+    uint32_t drawn;
+
+    folder->outer = -1;
+    for (i = 0; i < NAMES_MAX && folder->outer < 0; i++) {
+        if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+            return false;
+        snprintf(folder->name, sizeof folder->name, NAME "%06x",
+                 drawn & 0xffffff);
+        folder->outer = make_folder(folder->parent, folder->name);
+        if (folder->outer < 0 && errno != EEXIST)
+            return false;
+    }
+    return folder->outer >= 0 && !flock(folder->outer, LOCK_SH);
+}
+
+static bool
+make_inner(struct cpprof__record_folder *folder)
+{
+    uint64_t drawn[2];
+
+    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
         return false;
-    cpprof__record_folder_take(
-        path, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
-    return true;
+    snprintf(folder->inner_name, sizeof folder->inner_name,
+             "%016" PRIx64 "%016" PRIx64, drawn[0], drawn[1]);
+    folder->inner = make_folder(folder->outer, folder->inner_name);
+    return folder->inner >= 0;
+}
+
+bool
+cpprof__record_folder_make_in(struct cpprof__record_folder *folder,
+                              const char *parent, const char *parent_seen)
+{
+    bool is_here = !strcmp(parent, parent_seen);
+    int n;
+
+    folder->inner = -1;
+    folder->parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder->parent < 0)
+        return false;
+    if (!make_outer(folder) || !make_inner(folder)) {
+        cpprof__record_folder_remove(folder);
+        close(folder->parent);
+        return false;
+    }
+    mark(folder->outer);
+    remove_left(parent, folder->name, is_here);
+    n = snprintf(folder->seen, sizeof folder->seen, "%s/%s/%s", parent_seen,
+                 folder->name, folder->inner_name);
+    if (is_here)
+        strcpy(folder->path, folder->seen);
+    else
+        snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d",
+                 folder->inner);
+    return n < PATH_MAX;
+}
+
+enum cpprof_status
+cpprof__record_folder_prepare(const struct cpprof__record_folder *folder,
+                              struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof_recording_prepare(folder->path, error);
+
+    if (status == CPPROF_OK && !geteuid() &&
+        !cpprof__record_folder_share(folder))
+        status = cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s",
+                              folder->path, strerror(errno));
+    return status;
+}
+
+bool
+cpprof__record_folder_share(const struct cpprof__record_folder *folder)
+{
+    return !fchmodat(folder->inner, "control", 0644, 0) &&
+           !fchmod(folder->inner, 01733) && !fchmod(folder->outer, SHARED_MODE);
+}
+
+/* Root's processes may become those of other users, who have to get there. */
+static bool
+try_parent(struct cpprof__record_folder *folder, const char *parent)
+{
+    struct stat st;
+
+    return parent && parent[0] == '/' && !strpbrk(parent, SEPARATORS) &&
+           strlen(parent) < PATH_MAX - 64 && !stat(parent, &st) &&
+           (geteuid() || st.st_mode & S_IXOTH) &&
+           cpprof__record_folder_make_in(folder, parent, parent);
 }
 
 /* A path that LD_PRELOAD would take apart gets a plain name in our folder. */
@@ -206,7 +315,8 @@ make_preloadable(struct cpprof__record_folder *folder)
 
     if (!strpbrk(folder->library, SEPARATORS))
         return true;
-    snprintf(link, sizeof link, "%s/libcpprof.so", folder->path);
+    snprintf(link, sizeof link, "%.*s/libcpprof.so",
+             (int)(strrchr(folder->path, '/') - folder->path), folder->path);
     if (strlen(link) >= sizeof folder->library ||
         symlink(folder->library, link) < 0)
         return false;
@@ -219,13 +329,11 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
 {
     struct cpprof_error error;
 
-    folder->parent = -1;
     if (!cpprof__record_library(folder->library))
         return false;
-    if (!make_in(getenv("XDG_RUNTIME_DIR"), folder->path) &&
-        !make_in("/dev/shm", folder->path) &&
-        !make_in(getenv("TMPDIR"), folder->path) &&
-        !make_in("/tmp", folder->path)) {
+    if (!try_parent(folder, getenv("XDG_RUNTIME_DIR")) &&
+        !try_parent(folder, "/dev/shm") &&
+        !try_parent(folder, getenv("TMPDIR")) && !try_parent(folder, "/tmp")) {
         cpprof__cli_fail("record: no folder for the samples in "
                          "XDG_RUNTIME_DIR, /dev/shm, TMPDIR or /tmp: %s",
                          strerror(errno));
@@ -233,10 +341,9 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     }
     if (!make_preloadable(folder)) {
         cpprof__cli_fail("record: %s: %s", folder->path, strerror(errno));
-    } else if (cpprof_recording_prepare(folder->path, &error) != CPPROF_OK) {
+    } else if (cpprof__record_folder_prepare(folder, &error) != CPPROF_OK) {
         cpprof__cli_fail("record: %s", error.text);
     } else {
-        strcpy(folder->seen, folder->path);
         strcpy(folder->seen_library, folder->library);
         return true;
     }
@@ -244,49 +351,19 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     return false;
 }
 
-bool
-cpprof__record_folder_give(struct cpprof__record_folder *folder, uid_t uid,
-                           gid_t gid)
-{
-    char *name = strrchr(folder->path, '/');
-    bool is_given;
-    int fd, control;
-
-    if (folder->parent < 0) {
-        *name = 0;
-        folder->parent = open(folder->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        *name = '/';
-    }
-    fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    control = openat(fd, "control", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    is_given = folder->parent >= 0 && control >= 0 && !fchmod(control, 0644) &&
-               !fchown(fd, uid, gid);
-    if (control >= 0)
-        close(control);
-    if (is_given)
-        snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", fd);
-    return is_given;
-}
-
-static int
-remove_empty(const struct cpprof__record_folder *folder)
-{
-    if (folder->parent < 0)
-        return rmdir(folder->path);
-    return unlinkat(folder->parent, strrchr(folder->seen, '/') + 1,
-                    AT_REMOVEDIR);
-}
-
 void
 cpprof__record_folder_remove(const struct cpprof__record_folder *folder)
 {
-    int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int n_tries = 3; /* a process that outlives the command may add a file */
 
-    if (fd < 0)
+    if (folder->outer < 0)
         return;
     do
-        cpprof__remove_files(fd);
-    while (remove_empty(folder) < 0 && --n_tries);
-    close(fd);
+        if (folder->inner >= 0)
+            cpprof__remove_files(folder->inner);
+    while (folder->inner >= 0 &&
+           unlinkat(folder->outer, folder->inner_name, AT_REMOVEDIR) &&
+           --n_tries);
+    cpprof__remove_files(folder->outer);
+    unlinkat(folder->parent, folder->name, AT_REMOVEDIR);
 }

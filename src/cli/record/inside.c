@@ -107,24 +107,16 @@ cpprof__record_inside(pid_t pid)
 }
 
 static bool
-name_library(const char *folder, char path[PATH_MAX])
-{
-    return snprintf(path, PATH_MAX, "%s/" LIBRARY, folder) < PATH_MAX;
-}
-
-static bool
 copy_library(struct cpprof__record_folder *folder)
 {
-    char path[PATH_MAX];
     ssize_t n = -1;
     int from, to;
 
     if (!*folder->library) /* for this libc: who needs it is refused */
         return true;
-    if (!name_library(folder->path, path))
-        return false;
     from = open(folder->library, O_RDONLY | O_CLOEXEC);
-    to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    to = openat(folder->outer, LIBRARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                0644);
     if (from >= 0 && to >= 0 && !fchmod(to, 0644))
         while ((n = sendfile(to, from, NULL, 1u << 30)) > 0)
             ;
@@ -132,31 +124,26 @@ copy_library(struct cpprof__record_folder *folder)
         close(from);
     if (to >= 0)
         close(to);
-    strcpy(folder->library, path);
+    snprintf(folder->library, sizeof folder->library,
+             "/proc/self/fd/%d/" LIBRARY, folder->outer);
     return n == 0;
 }
 
 static bool
-make_in(struct cpprof__record_folder *folder, const char *parent)
+make_in(struct cpprof__record_folder *folder, pid_t pid, const char *parent)
 {
-    char path[64];
-    int fd;
+    int fd = open_parent(pid, parent);
+    char path[32];
+    bool is_made;
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d/cpprof-XXXXXX",
-             folder->parent);
-    if (!mkdtemp(path))
-        return false;
-    snprintf(folder->seen, sizeof folder->seen, "%s%s", parent,
-             strrchr(path, '/'));
-    fd = openat(folder->parent, strrchr(path, '/') + 1,
-                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
-    /* Processes that were attached to end their recording with its recorder:
-     * whether they are still there is not asked. */
-    cpprof__record_folder_take(path, fd, false);
-    snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", fd);
-    return name_library(folder->seen, folder->seen_library);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    is_made = cpprof__record_folder_make_in(folder, path, parent);
+    close(fd);
+    snprintf(folder->seen_library, sizeof folder->seen_library,
+             "%s/%s/" LIBRARY, parent, folder->name);
+    return is_made;
 }
 
 bool
@@ -169,12 +156,8 @@ cpprof__record_folder_make_inside(struct cpprof__record_folder *folder,
 
     if (!cpprof__record_library_for(pid, folder->library))
         return false;
-    for (i = 0; i < N_PARENTS && !is_made; i++) {
-        folder->parent = open_parent(pid, parents[i]);
-        is_made = folder->parent >= 0 && make_in(folder, parents[i]);
-        if (!is_made && folder->parent >= 0)
-            close(folder->parent);
-    }
+    for (i = 0; i < N_PARENTS && !is_made; i++)
+        is_made = make_in(folder, pid, parents[i]);
     if (!is_made) {
         cpprof__cli_fail("%d: is in another mount namespace, and has no "
                          "/dev/shm, /tmp or /var/tmp there that can be written "
@@ -184,7 +167,7 @@ cpprof__record_folder_make_inside(struct cpprof__record_folder *folder,
     }
     if (!copy_library(folder))
         cpprof__cli_fail("record: %s: %s", folder->library, strerror(errno));
-    else if (cpprof_recording_prepare(folder->path, &error) != CPPROF_OK)
+    else if (cpprof__record_folder_prepare(folder, &error) != CPPROF_OK)
         cpprof__cli_fail("record: %s", error.text);
     else
         return true;

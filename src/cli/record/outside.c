@@ -3,8 +3,7 @@
  * The CPU time of a process that may not be attached to, by perf events: its
  * stacks are copied by the kernel, walked here and counted in a store. At the
  * end the folder has the files that the library would have left there, so all
- * that follows is the same. They are written at the end because the folder may
- * be another user's by then, who could make mapped ones shorter.
+ * that follows is the same. They are written at the end.
  */
 #include "cli/record/outside.h"
 
@@ -21,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define RATE_DEFAULT_HZ 100
@@ -215,13 +213,11 @@ forget_code(struct cpprof__outside *o)
 /* -------------------------------------------------------------- samples ----
  */
 
-/* A file in the folder, of whom that belongs to. */
 static bool
 write_file(const struct cpprof__outside *o, const char *name, const void *bytes,
            size_t n)
 {
     char path[CPPROF__SPOOL_PATH_BYTES];
-    struct stat folder;
     bool is_written;
     int fd;
 
@@ -229,9 +225,7 @@ write_file(const struct cpprof__outside *o, const char *name, const void *bytes,
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    is_written = write(fd, bytes, n) == (ssize_t)n && !stat(o->folder, &folder);
-    if (is_written && folder.st_uid != geteuid())
-        is_written = !fchown(fd, folder.st_uid, folder.st_gid);
+    is_written = write(fd, bytes, n) == (ssize_t)n;
     close(fd);
     return is_written;
 }

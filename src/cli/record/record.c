@@ -422,7 +422,7 @@ tell_missing(const struct cpprof__record_options *options)
     if (missing_s >= MISSING_MIN_S && missing_s * MISSING_SHARE > used_s)
         cpprof__cli_warn("%.1f of %.1f s of CPU time are in no profile: "
                          "programs that do not load libcpprof.so (static, for "
-                         "musl, 32-bit, set-user-ID, of another user), or "
+                         "musl, 32-bit, set-user-ID), or "
                          "many short ones",
                          missing_s, used_s);
 }

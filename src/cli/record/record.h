@@ -112,7 +112,9 @@ struct cpprof__record_folder {
     /* Both as the processes see them. */
     char seen[PATH_MAX];
     char seen_library[PATH_MAX];
-    int parent; /* the folder that it is in, if that is not seen here; or -1 */
+    /* The folder is in one of ours, which is in one of others. */
+    int parent, outer, inner;
+    char name[16], inner_name[40]; /* of the last two */
 };
 
 /* The library that is loaded; false after printing that there is none. */
@@ -135,22 +137,27 @@ cpprof__record_library_for(pid_t pid, char library[PATH_MAX]);
 /* False after printing why. */
 bool
 cpprof__record_folder_make(struct cpprof__record_folder *folder);
-/* It becomes the folder of the processes' user, who may do with it and with
- * what is in it whatever he wants: from now on it is named by a descriptor, and
- * nobody is led out of it. False: errno says why. */
+
+/* The folders alone, in `parent`, which the processes know as `parent_seen`. If
+ * that is another path, the samples are read by a descriptor, so nobody can
+ * lead this process elsewhere. What killed recorders left beside it is removed.
+ * False: errno says why. */
 bool
-cpprof__record_folder_give(struct cpprof__record_folder *folder, uid_t uid,
-                           gid_t gid);
+cpprof__record_folder_make_in(struct cpprof__record_folder *folder,
+                              const char *parent, const char *parent_seen);
+
+/* Make it ready for processes: those of all users, if this one is root. */
+enum cpprof_status
+cpprof__record_folder_prepare(const struct cpprof__record_folder *folder,
+                              struct cpprof_error *error);
+
+/* Processes of other users may record there. False: errno says why. */
+bool
+cpprof__record_folder_share(const struct cpprof__record_folder *folder);
 
 /* Safety: AS. */
 void
 cpprof__record_folder_remove(const struct cpprof__record_folder *folder);
-
-/* A folder was made at path and opened: it is this process's until that ends,
- * so fd is not closed. What killed recorders left beside it is removed.
- * has_our_pids: its processes are known here by the pids that they write. */
-void
-cpprof__record_folder_take(const char *path, int fd, bool has_our_pids);
 
 /* ----------------------------------------------------- inside.c ------- */
 

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/fetch/request.h"
 #include "cli/messages.h"
+#include "collect/store/spool.h"
 #include "object/frame_text.h"
 
 #include <cpprof/object.h>
@@ -199,16 +200,6 @@ cpprof__record_threads_config(bool is_stuck,
     return !text->failed;
 }
 
-/* A file of whom the folder is of. */
-static bool
-is_of_process(int fd, const char *folder)
-{
-    struct stat file, of;
-
-    return !fstat(fd, &file) && !stat(folder, &of) && S_ISREG(file.st_mode) &&
-           file.st_uid == of.st_uid;
-}
-
 /* It is for a terminal, and may be of somebody who wants to do harm to it. */
 static void
 keep_text(struct cpprof__buffer *text)
@@ -230,12 +221,11 @@ read_dump(const struct cpprof__record_folder *folder, pid_t inside,
     int failed, fd;
 
     snprintf(path, sizeof path, "%s/%d.threads", folder->path, (int)inside);
-    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    errno = EPERM; /* it is there, and no plain file */
+    fd = cpprof__spool_open(path);
     if (fd < 0)
         return errno;
-    failed = is_of_process(fd, folder->path)
-                 ? cpprof__buffer_read(text, fd, DUMP_BYTES_MAX)
-                 : EPERM;
+    failed = cpprof__buffer_read(text, fd, DUMP_BYTES_MAX);
     close(fd);
     keep_text(text);
     cpprof__buffer_append(text, "", 1);

@@ -192,13 +192,6 @@ start_samplers_late(void)
                        CPPROF__OWN_TABLE, start_samplers);
 }
 
-void
-cpprof__environment_before_credentials(void)
-{
-    if (is_on && *environment.directory && !geteuid())
-        cpprof__late_hurry();
-}
-
 /* What a profiled process has made may end at once. */
 CPPROF__FIRST_STEP static bool
 starts_late(void)

@@ -260,9 +260,4 @@ cpprof__environment_write(uint64_t until_ns);
 void
 cpprof__environment_before_filter(void);
 
-/* The process is about to have other rights. One that root has recorded makes
- * its file in the recorder's folder now, which it could not later. */
-void
-cpprof__environment_before_credentials(void);
-
 #endif

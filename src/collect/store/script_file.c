@@ -33,6 +33,7 @@
 static char folder[PATH_MAX] CPPROF__LARGE; /* "": no recorder */
 static char path[PATH_BYTES] CPPROF__LARGE; /* of the table's file */
 static uint64_t number;
+static uid_t user;     /* whose file it is */
 static int32_t making; /* pid of the process that makes the table; 0: none */
 
 static void
@@ -56,6 +57,11 @@ cpprof__script_file_record(const char *directory)
 {
     uint64_t none = 0;
 
+    /* The file of a parent that had other rights could not be opened. */
+    if (load_acquire(&number) && user != geteuid() &&
+        !load_acquire(&cpprof__scripts.head))
+        store_release(&number, draw());
+    user = geteuid();
     cas_acq_rel(&number, &none, draw());
     if (!*folder)
         snprintf(folder, sizeof folder, "%s", directory);
@@ -117,7 +123,9 @@ join(struct cpprof__scripts *made)
 
     if (fd < 0)
         return false;
-    if (!fstat(fd, &st) && st.st_size == CPPROF__SCRIPTS_BYTES)
+    /* Another user could make it shorter. */
+    if (!fstat(fd, &st) && st.st_uid == geteuid() &&
+        st.st_size == CPPROF__SCRIPTS_BYTES)
         p = map(fd);
     close(fd);
     if (p && cpprof__scripts_open_shared(made, p, path))

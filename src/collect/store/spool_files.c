@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The recorder's side of the files of a directory. Who made them may have fewer
- * rights than who reads, and may change them at this moment: they are links,
- * pipes or other people's files, as long as nobody has looked, and may become
- * shorter. So they are never mapped, which would be a SIGBUS in the recorder,
- * but copied, and the copy is what is checked.
+ * rights than who reads, and may change them at this moment: they are links
+ * or pipes, as long as nobody has looked, and may become shorter. So they are
+ * never mapped, which would be a SIGBUS in the recorder, but copied, and the
+ * copy is what is checked.
  */
 #include "collect/store/spool.h"
 
@@ -17,35 +17,16 @@
 /* No link is followed, and no pipe waited for. */
 #define OPEN (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
-static int
-open_own(int directory, const char *name)
-{
-    int fd = openat(directory, name, OPEN);
-    struct stat folder, file;
-
-    if (fd >= 0 && !fstat(directory, &folder) && !fstat(fd, &file) &&
-        S_ISREG(file.st_mode) && file.st_uid == folder.st_uid)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
 int
 cpprof__spool_open(const char *path)
 {
-    const char *name = strrchr(path, '/');
-    char directory[CPPROF__SPOOL_PATH_BYTES];
-    int folder, fd = -1;
+    int fd = open(path, OPEN);
+    struct stat st;
 
-    if (!name || name - path >= (long)sizeof directory)
+    if (fd >= 0 &&
+        (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink > 1)) {
+        close(fd);
         return -1;
-    memcpy(directory, path, (size_t)(name - path));
-    directory[name - path] = 0;
-    folder = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        fd = open_own(folder, name + 1);
-        close(folder);
     }
     return fd;
 }
