@@ -287,10 +287,13 @@ semaphores(void)
     say_errno(sem_wait(&s));
 }
 
+static sem_t may_return;
+
 static void *
-sleep_and_return(void *arg)
+wait_and_return(void *arg)
 {
-    usleep(15000);
+    while (sem_wait(&may_return))
+        ;
     return arg;
 }
 
@@ -308,20 +311,24 @@ joins(void)
     void *result = NULL;
     pthread_t thread;
 
+    sem_init(&may_return, 0, 0);
     elsewhere(join_oneself, NULL);
-    pthread_create(&thread, NULL, sleep_and_return, &end);
+    pthread_create(&thread, NULL, wait_and_return, &end);
     say(pthread_timedjoin_np(thread, &result, &end));
     end = in_ms(CLOCK_MONOTONIC, 2);
     say(pthread_clockjoin_np(thread, &result, CLOCK_MONOTONIC, &end));
+    sem_post(&may_return);
     say(pthread_join(thread, &result));
     say(result == &end);
-    pthread_create(&thread, NULL, sleep_and_return, &end);
+    sem_post(&may_return);
+    pthread_create(&thread, NULL, wait_and_return, &end);
     usleep(60000); /* it has ended */
     say(pthread_join(thread, &result));
     say(result == &end);
-    pthread_create(&thread, NULL, sleep_and_return, NULL);
+    pthread_create(&thread, NULL, wait_and_return, NULL);
     pthread_detach(thread);
     say(pthread_join(thread, NULL));
+    sem_post(&may_return);
     usleep(30000);
 }
 
