@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/process/environment.h"
+#include "collect/runtime/loader.h"
 #include "collect/runtime/next.h"
 #include "collect/runtime/own_list.h"
 #include "collect/runtime/own_lock.h"
@@ -54,6 +55,9 @@
 #define TURN_NS (10 * CPPROF__NS_PER_S)
 #define END_NS  (5 * CPPROF__NS_PER_S)
 #define LOOK_NS 1000000
+
+/* Tunable. For so long another thread of a child may have the loader's lock. */
+#define LOADER_NS CPPROF__NS_PER_S
 
 /* Tunables. New modules, and the end of the recorder, are seen so soon; all are
  * looked at again so long after they came, for entries that were bound
@@ -172,6 +176,36 @@ stop_watch(void)
         cpprof__real_pthread_detach(pthread_self());
 }
 
+static bool
+wait_for_loader(void *arg)
+{
+    (void)arg;
+    cpprof__loader_wait();
+    return false;
+}
+
+/* May the loader be asked in this process? In a child a thread of ours finds it
+ * out, once; it is not there any more when that is true. */
+static bool
+try_loader(void)
+{
+    static int32_t tried; /* by this process */
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + LOADER_NS;
+    bool has_others = cpprof__own_list_has_others(caller);
+    int32_t me = (int32_t)getpid();
+
+    if (cpprof__loader_may_be_asked())
+        return true;
+    if (tried == me || cpprof__own_thread_detached(wait_for_loader, NULL, 0))
+        return false;
+    tried = me;
+    while ((!cpprof__loader_may_be_asked() ||
+            (!has_others && cpprof__own_list_has_others(caller))) &&
+           cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        cpprof__sleep_ns(LOOK_NS);
+    return cpprof__loader_may_be_asked();
+}
+
 static enum cpprof_status
 end(struct cpprof_error *error)
 {
@@ -203,6 +237,7 @@ end_by_itself(void)
 
     if (!cpprof__own_lock_take_until(&lock, 0))
         return;
+    try_loader();
     end(&ignored);
     cpprof__own_lock_give(&lock);
 }
@@ -332,8 +367,7 @@ take_places(uint32_t kinds, struct cpprof_error *error)
     state = cpprof__patch_begin(&sanitized);
     if (state == CPPROF__PATCH_CANNOT)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "the process forks all the time, or is a child of "
-                            "one that was attached");
+                            "the process forks all the time");
     if (state == CPPROF__PATCH_NOT_NEEDED)
         return check_use(error);
     if (parts & CPPROF__PATCH_HEAP)
@@ -343,6 +377,19 @@ take_places(uint32_t kinds, struct cpprof_error *error)
     else
         cpprof__heap_our_malloc = malloc_before;
     return status;
+}
+
+/* It ends its recording as its parent does, and by itself. A dump is not of
+ * it. */
+static void
+watch_in_child(void)
+{
+    struct cpprof_error ignored;
+
+    if (is_dump)
+        end_by_itself();
+    else if (is_attached && !has_watch)
+        start_watch(&ignored);
 }
 
 static void
@@ -380,7 +427,7 @@ begin(const char *config, struct cpprof_error *error)
         forget_recorder();
         return status;
     }
-    status = cpprof__environment_attach(error);
+    status = cpprof__environment_attach(watch_in_child, error);
     if (status == CPPROF_OK)
         status = start_watch(error);
     is_attached = true;
@@ -448,6 +495,7 @@ static void
 carry_out(struct call *call)
 {
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + TURN_NS;
+    bool has_loader;
 
     if (!cpprof__own_lock_take_until(&lock, until)) {
         call->status = cpprof__fail(&call->error, CPPROF_BUSY, 0,
@@ -455,12 +503,18 @@ carry_out(struct call *call)
         return;
     }
     caller = call->caller;
+    has_loader = try_loader();
     /* The watch would do it soon: the process was stopped until now. */
     if (!call->config || (is_attached && cpprof__control_is_stopped(control)))
         detach(call);
-    if (call->config) {
+    if (call->config && has_loader) {
         call->status = CPPROF_OK;
         attach(call);
+    } else if (call->config) {
+        call->status = cpprof__fail(&call->error, CPPROF_UNSUPPORTED, 0,
+                                    "it was forked while another thread had a "
+                                    "lock of the loader, which is never free "
+                                    "again here");
     }
     caller = 0;
     cpprof__own_lock_give(&lock);

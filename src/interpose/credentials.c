@@ -14,6 +14,7 @@
  */
 #include "arch/kernel.h"
 #include "arch/regs.h"
+#include "collect/process/environment.h"
 #include "collect/runtime/own_list.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
@@ -70,6 +71,8 @@ cpprof__alone_begin(void)
 {
     struct cpprof__alone alone;
 
+    if (!cpprof__in_fork())
+        cpprof__environment_before_credentials();
     cpprof__block_signals(&alone.mask);
     alone.are_left = have_to_be_left();
     alone.are_paused = !alone.are_left && !cpprof__in_fork() &&

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 
-from attached import (Host, cpprof, host, main, program, record, report, t,
-                      wait_until)
+from attached import (Host, compiled, cpprof, host, main, program, record,
+                      report, t, wait_until)
 
 
 def records_kinds():
@@ -303,6 +303,7 @@ signal.signal(signal.SIGUSR1, fork)
 print("ready", flush=True)
 while True:
     sum(range(20000))
+    bytearray(1000000)
     time.sleep(0.005)
 """
 
@@ -346,6 +347,123 @@ def children_are_left():
     os.kill(child, signal.SIGKILL)
     host_.kill()
     host_.communicate()
+
+
+def children_can_be_attached_to():
+    """Of one that is attached to now, and of one that was."""
+    h = subprocess.Popen([sys.executable, "-c", FORKS], stdout=subprocess.PIPE,
+                         text=True)
+    h.stdout.readline()
+    p = subprocess.Popen([cpprof, "record", "-t", "cpu,heap", "-p", str(h.pid),
+                          "-o", "g.%k.pb.gz"], stderr=subprocess.PIPE,
+                         text=True)
+    p.stderr.readline()
+    children = []
+    for when in "during", "after":
+        h.send_signal(signal.SIGUSR1)
+        children.append(int(h.stdout.readline()))
+        if when == "during":
+            p.send_signal(signal.SIGINT)
+            p.communicate(timeout=60)
+    t.ok("a child that was forked while its parent was attached to is alone when "
+         "that has ended", wait_until(lambda: n_threads(children[0]) == 1, 5),
+         n_threads(children[0]))
+    for child, when in zip(children, ("while", "after")):
+        for again in "", ", again":
+            file = "g.%d%s.%%k.pb.gz" % (child, again[2:])
+            p = subprocess.run([cpprof, "record", "-t", "cpu,heap", "-p",
+                                str(child), "-duration", "1", "-o", file],
+                               capture_output=True, text=True, check=False,
+                               timeout=60)
+            t.same("a child that was forked %s its parent was attached to is "
+                   "attached to%s" % (when, again),
+                   (p.returncode, "not attached" in p.stderr), (0, False))
+            t.has("and sampled%s" % again,
+                  report(["-top", file.replace("%k", "cpu")]), "%")
+            t.same("and nothing of ours runs there%s" % again,
+                   n_threads(child), 1)
+        os.kill(child, signal.SIGKILL)
+    h.kill()
+    h.communicate()
+
+
+# Its child has a lock of the loader, by a thread that is not there.
+LOCKED_LOADER = r"""
+#define _GNU_SOURCE
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t go, has_lock;
+
+static void on_signal(int number)
+{
+    go = 1;
+}
+
+static int stay(struct dl_phdr_info *info, size_t n, void *arg)
+{
+    has_lock = 1;
+    for (;;)
+        pause();
+}
+
+static void *hold(void *arg)
+{
+    dl_iterate_phdr(stay, NULL);
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t thread;
+    pid_t child;
+
+    signal(SIGUSR1, on_signal);
+    puts("ready");
+    fflush(stdout);
+    while (!go)
+        usleep(1000);
+    pthread_create(&thread, NULL, hold, NULL);
+    while (!has_lock)
+        usleep(1000);
+    child = fork();
+    if (child) {
+        printf("%d\n", child);
+        fflush(stdout);
+    }
+    for (;;)
+        usleep(1000);
+}
+"""
+
+
+def one_with_a_locked_loader_is_left():
+    x = compiled(LOCKED_LOADER, ("-pthread",))
+    if not x:
+        t.skip("a child whose loader is locked", "no compiler")
+        return
+    h = subprocess.Popen([x], stdout=subprocess.PIPE, text=True)
+    h.stdout.readline()
+    words = ["-t", "wall", "-duration", "0.2", "-o", "h.pb.gz"]
+    subprocess.run([cpprof, "record", "-p", str(h.pid)] + words,
+                   capture_output=True, check=False, timeout=60)
+    h.send_signal(signal.SIGUSR1)
+    child = int(h.stdout.readline())
+    for again in "", ", again":
+        p = subprocess.run([cpprof, "record", "-p", str(child)] + words,
+                           capture_output=True, text=True, check=False,
+                           timeout=30)
+        t.matches("a child whose loader is locked is not attached to" + again,
+                  r"\Acpprof: \d+ \(x\): not attached: it was forked while "
+                  r"another thread had a lock of the loader[^\n]*\n\Z",
+                  p.stderr)
+        t.same("and goes on%s" % again, n_threads(child), 2)
+    os.kill(child, signal.SIGKILL)
+    h.kill()
+    h.communicate()
 
 
 CROSSWISE = r"""
@@ -509,6 +627,8 @@ def records():
     says_why_it_waits()
     names_do_no_harm()
     children_are_left()
+    children_can_be_attached_to()
+    one_with_a_locked_loader_is_left()
     reports_on_processes()
     tells_who_is_stuck()
     records_in_a_pid_namespace()

@@ -59,9 +59,10 @@ struct attached {
     struct cpprof__record_folder *folder;
     struct process processes[PROCESSES_MAX];
     size_t n;
-    ino_t pids;   /* the pid namespace of the first */
-    pid_t inside; /* and its pid there */
-    char *config; /* what CPPROF would say */
+    ino_t pids;      /* the pid namespace of the first */
+    pid_t inside;    /* and its pid there */
+    char *config;    /* what CPPROF would say */
+    sigset_t enough; /* signals that end it */
 };
 
 /* ---------------------------------------------------------- processes ---- */
@@ -232,6 +233,10 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
     long uid = effective_id(p->pid, "Uid");
 
     p->may_attach = may_attach(a, p->pid, target, reason);
+    /* Of those that have a name some end at any time. */
+    if (!p->may_attach && a->options->process_name &&
+        cpprof__attach_is_over(p->pid))
+        return false;
     if (!p->may_attach && may_be_outside(a, target)) {
         cpprof__cli_warn("%d (%s): " OUTSIDE_WORDS ": it %s", (int)p->pid,
                          target->name, reason);
@@ -459,6 +464,23 @@ detach_all(struct attached *a)
         detach(a, &a->processes[i]);
 }
 
+static void
+say_no_name(const struct attached *a)
+{
+    cpprof__cli_fail("record: no process is named \"%s\"",
+                     a->options->process_name ? a->options->process_name : "");
+}
+
+static bool
+are_over(const struct attached *a)
+{
+    size_t i = 0;
+
+    while (i < a->n && cpprof__attach_is_over(a->processes[i].pid))
+        i++;
+    return i == a->n;
+}
+
 /* Look at all, then attach to all. With names, those that may not be are left
  * out. False: none is attached, or one that was listed is not. */
 static bool
@@ -481,6 +503,8 @@ attach_all(struct attached *a)
         if (!a->processes[i].is_refused)
             cpprof__attach_free(&targets[i]);
     free(targets);
+    if (!n_attached && a->options->process_name && are_over(a))
+        say_no_name(a);
     return n_attached && (a->options->process_name || n_attached == a->n);
 }
 
@@ -618,17 +642,14 @@ record(struct attached *a)
     struct cpprof__record_ended parts = {a->options, a->folder, {{0}}, {0}};
     char *command[] = {a->processes[0].name, NULL};
     bool is_written;
-    sigset_t set;
 
-    cpprof__record_take_signals();
-    take_enough(&set);
     if (!attach_all(a)) {
         detach_all(a);
         return false;
     }
     if (!a->options->prints_threads) {
         say_what_is_recorded(a);
-        wait_for_end(a, &set);
+        wait_for_end(a, &a->enough);
     }
     detach_all(a);
     if (a->options->prints_threads)
@@ -675,10 +696,11 @@ cpprof__record_attached(struct cpprof__record_options *options)
     if (options->process_name)
         add_named(&a, options->process_name);
     if (!a.n) {
-        cpprof__cli_fail("record: no process is named \"%s\"",
-                         options->process_name ? options->process_name : "");
+        say_no_name(&a);
         return false;
     }
+    cpprof__record_take_signals();
+    take_enough(&a.enough);
     if (!make_folder(&a))
         return false;
     if (options->prints_threads

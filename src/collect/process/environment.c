@@ -51,6 +51,7 @@ static bool is_on CPPROF__AT_START; /* CPPROF was understood */
 /* Of a process profiled by the same variable. */
 static bool is_descendant CPPROF__AT_START;
 static bool is_child CPPROF__AT_START; /* made by fork from one */
+static void (*on_late_child)(void);    /* of a process that was attached to */
 /* For files of samplers; "": the current one. */
 static char folder[PATH_MAX] CPPROF__LARGE;
 
@@ -176,6 +177,8 @@ start_samplers(const struct cpprof__birth *birth)
         start_wall(birth);
     if (environment.kinds & CPPROF__KIND_CPU)
         start_cpu(birth);
+    if (is_child && on_late_child)
+        on_late_child();
 }
 
 /* Relative paths are meant for the folder of this moment. */
@@ -183,13 +186,20 @@ CPPROF__FIRST_STEP static void
 start_samplers_late(void)
 {
     if (!(environment.kinds & SAMPLED_KINDS) &&
-        !environment.looks_for_deadlocks)
+        !environment.looks_for_deadlocks && !on_late_child)
         return;
     if (*environment.out != '/' && !getcwd(folder, sizeof folder))
         strcpy(folder, "/");
     cpprof__late_begin(*environment.directory ? RECORDED_NS
                                               : CPPROF__WRITES_AFTER_NS,
                        CPPROF__OWN_TABLE, start_samplers);
+}
+
+void
+cpprof__environment_before_credentials(void)
+{
+    if (is_on && *environment.directory && !geteuid())
+        cpprof__late_hurry();
 }
 
 /* What a profiled process has made may end at once. */
@@ -453,13 +463,14 @@ cpprof__environment_attach_read(const char *text, uint32_t *kinds,
 /* A thread of ours or the program's may end, and a descriptor may be needed: so
  * timers, which need none, unless the other is asked for. */
 enum cpprof_status
-cpprof__environment_attach(struct cpprof_error *error)
+cpprof__environment_attach(void (*on_child)(void), struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
     if (environment.cpu.engine == CPPROF_ENGINE_AUTO)
         environment.cpu.engine = CPPROF_ENGINE_TIMER;
     is_descendant = is_child = false;
+    on_late_child = on_child;
     *folder = 0;
     turn_on();
     if (environment.kinds & ~CPPROF__KIND_CPU)

@@ -236,8 +236,10 @@ enum cpprof_status
 cpprof__environment_attach_read(const char *text, uint32_t *kinds,
                                 const char **directory,
                                 struct cpprof_error *error);
+/* on_child: called in each child that is forked from now on, on a thread of
+ * ours, once that has lived for a moment. */
 enum cpprof_status
-cpprof__environment_attach(struct cpprof_error *error);
+cpprof__environment_attach(void (*on_child)(void), struct cpprof_error *error);
 enum cpprof_status
 cpprof__environment_detach(struct cpprof_error *error);
 
@@ -259,5 +261,11 @@ cpprof__environment_write(uint64_t until_ns);
  * until then. Safety: MT. */
 void
 cpprof__environment_before_filter(void);
+
+/* The process is about to have other rights. One of root's that does so mostly
+ * leaves for another root as well, from which the recorder's folder is not
+ * seen: it makes its file now. */
+void
+cpprof__environment_before_credentials(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/unwind.h"
 
+#include <dlfcn.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ static bool is_child CPPROF__AT_START;
 static bool
 begin_asking(void)
 {
-    if (is_child)
+    if (load_acquire(&is_child))
         return false;
     __atomic_fetch_add(&n_asking, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&n_forks, __ATOMIC_SEQ_CST))
@@ -79,6 +80,30 @@ cpprof__loader_visit(int (*each)(struct dl_phdr_info *info, size_t n,
     dl_iterate_phdr(each, arg);
     end_asking();
     return true;
+}
+
+static int
+take_first(struct dl_phdr_info *info, size_t n, void *arg)
+{
+    (void)info;
+    (void)n;
+    (void)arg;
+    return 1;
+}
+
+bool
+cpprof__loader_may_be_asked(void)
+{
+    return !load_acquire(&is_child);
+}
+
+/* Modules come and go under one lock, and their list has another. */
+void
+cpprof__loader_wait(void)
+{
+    dlsym(RTLD_DEFAULT, "malloc");
+    dl_iterate_phdr(take_first, NULL);
+    store_release(&is_child, false);
 }
 
 void

@@ -6,6 +6,7 @@
  * a child must not ask for it, since another thread of the parent may have held
  * it. So nobody asks while a fork is under way, and a fork waits for who asks
  * already; that takes microseconds, and has a limit. No lock is held meanwhile.
+ * Whether a child can have the lock is found out where it must be known.
  */
 #ifndef COLLECT_LOADER_H
 #define COLLECT_LOADER_H
@@ -29,6 +30,13 @@ bool
 cpprof__loader_visit(int (*each)(struct dl_phdr_info *info, size_t n,
                                  void *arg),
                      void *arg);
+
+/* False in a child made by fork. Then one thread waits for the lock, for ever
+ * if it was held when the child was made, and true after that. */
+bool
+cpprof__loader_may_be_asked(void);
+void
+cpprof__loader_wait(void);
 
 /* Around a fork, in the parent; and in the child. */
 void
