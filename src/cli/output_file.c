@@ -188,36 +188,11 @@ cpprof__make_folders_above(const char *path, mode_t mode)
 
 /* ------------------------------------------------------------ remove ---- */
 
-/* Folders in folders; ours have one. */
-#define DEPTH_MAX 4
-
-static void
-remove_files(int folder, unsigned depth);
-
-/* Not "." and "..". */
-static void
-remove_folder(int parent, const char *name, unsigned depth)
-{
-    int folder;
-
-    if (!strcmp(name, ".") || !strcmp(name, ".."))
-        return;
-    if (!unlinkat(parent, name, AT_REMOVEDIR) || !depth)
-        return;
-    folder =
-        openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder < 0)
-        return;
-    remove_files(folder, depth - 1);
-    close(folder);
-    unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 /* readdir(3) allocates, which a signal handler must not. */
-static void
-remove_files(int folder, unsigned depth)
+void
+cpprof__remove_files(int folder)
 {
-    _Alignas(struct dirent64) char entries[4096];
+    _Alignas(struct dirent64) char entries[8192];
     ssize_t n, at;
 
     lseek(folder, 0, SEEK_SET);
@@ -225,14 +200,9 @@ remove_files(int folder, unsigned depth)
         for (at = 0; at < n;) {
             struct dirent64 *entry = (void *)(entries + at);
 
+            /* Not "." and "..". A folder is nothing of ours. */
             if (unlinkat(folder, entry->d_name, 0) && errno == EISDIR)
-                remove_folder(folder, entry->d_name, depth);
+                unlinkat(folder, entry->d_name, AT_REMOVEDIR);
             at += entry->d_reclen;
         }
-}
-
-void
-cpprof__remove_files(int folder)
-{
-    remove_files(folder, DEPTH_MAX);
 }

@@ -24,8 +24,8 @@ cpprof__output_file(const char *path, struct cpprof_writer *writer,
 int
 cpprof__numbered_file(char path[PATH_MAX], const char *front, const char *end);
 
-/* Remove all files of an open folder, and the folders in it, but not what is
- * deeper in them than ours are. Safety: AS. */
+/* Remove all files of an open folder, and the empty folders in it. Safety: AS.
+ */
 void
 cpprof__remove_files(int folder);
 

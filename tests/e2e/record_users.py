@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402 pylint: disable=C0413
@@ -143,6 +144,80 @@ def others_do_not_know_the_folder():
     t.same("it is gone in the end", folders(), before)
 
 
+# Moves a folder of its own, in which another user has one, into the recorder's.
+MOVES = """
+import os, re
+folder = re.match("record=([^,]*)", os.environ["CPPROF"]).group(1)
+os.rename("shared", folder + "/shared")
+open(folder + "/1.0", "w").close()
+"""
+
+
+def nothing_of_others_is_removed():
+    before = folders()
+    os.mkdir("shared", 0o777)
+    os.chmod("shared", 0o777)
+    os.chown("shared", 65534, 65534)
+    os.mkdir("shared/theirs", 0o700)
+    with open("shared/theirs/file", "w", encoding="ascii"):
+        pass
+    os.chown("shared/theirs", 1234, 1234)
+    os.chmod(".", 0o777)
+    done = subprocess.run([cpprof, "record", "-o", "e.pb.gz", "--"] + AS_NOBODY +
+                          [sys.executable, "-c", MOVES], capture_output=True,
+                          check=False, timeout=60)
+    os.chmod(".", 0o755)
+    t.same("a folder of somebody else is moved to the recorder's",
+           (done.returncode, os.path.exists("shared")), (0, False))
+    left = glob.glob("run/cpprof-*/*/shared/theirs/file")
+    t.same("what is in it is not removed", len(left), 1)
+    (outer,) = folders() - before
+    shared = glob.glob(outer + "/*/shared")[0]
+    os.utime(outer, (time.time() - 100,) * 2)
+    subprocess.run(["rm", "-r", shared], check=True)
+    subprocess.run([cpprof, "record", "-o", "f.pb.gz", "--", "true"],
+                   capture_output=True, check=False)
+    t.same("the next recorder removes the rest when it has gone", folders(),
+           before)
+
+
+# In a mount namespace of its own: mounts a folder in the recorder's.
+MOUNTS = r"""
+mount -t tmpfs none /dev/shm || exit 3
+echo $$
+(while ! folder=$(grep -aom1 '/[^ ]*/cpprof-[^/]*/[0-9a-f]*' /proc/$$/maps)
+ do sleep 0.01; done
+ mkdir "$folder/x" && touch "$folder/x/keep" "$folder/y" &&
+     mount --bind "$1" "$folder/x" && mount --bind "$1/file" "$folder/y" &&
+     echo mounted) &
+exec python3 -c '
+while True:
+    sum(range(20000))'
+"""
+
+
+def nothing_is_removed_through_a_mount():
+    os.mkdir("victim", 0o755)
+    with open("victim/file", "w", encoding="ascii") as f:
+        f.write("mine")
+    p = subprocess.Popen(["unshare", "-Urm", "sh", "-c", MOUNTS, "sh",
+                          os.path.realpath("victim")], stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, text=True, **NOBODY)
+    pid = p.stdout.readline().strip()
+    if not pid:
+        t.skip("mounts in the recorder's folder", "no user namespace")
+        return
+    time.sleep(0.3)
+    done = subprocess.run([cpprof, "record", "-p", pid, "-duration", "1", "-o",
+                           "g.pb.gz"], capture_output=True, text=True,
+                          check=False, timeout=60)
+    p.kill()
+    said = p.communicate()[0]
+    t.ok("somebody mounts a folder of others in the recorder's",
+         said == "mounted\n", said, done.stderr)
+    t.same("nothing is removed there", os.listdir("victim"), ["file"])
+
+
 def main():
     for name in ("LD_PRELOAD", "CPPROF"):
         os.environ.pop(name, None)
@@ -158,6 +233,8 @@ def main():
         a_command_of_another_user()
         processes_of_two_users()
         others_do_not_know_the_folder()
+        nothing_of_others_is_removed()
+        nothing_is_removed_through_a_mount()
         os.chdir("/")
     return t.end()
 

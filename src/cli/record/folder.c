@@ -19,6 +19,7 @@
  */
 #include "cli/record/record.h"
 
+#include "arch/kernel.h"
 #include "base/status.h"
 #include "cli/attach/attach.h"
 #include "cli/messages.h"
@@ -29,6 +30,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,11 +38,13 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define NAME        "cpprof-"
 #define NAMES_MAX   100
+#define N_SECRET    32 /* letters */
 #define OWN_MODE    0700
 #define SHARED_MODE 0711
 #define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -108,6 +112,26 @@ cpprof__record_library_for(pid_t pid, char library[PATH_MAX])
     return true;
 }
 
+/* A folder of this user in an open one. Other users may mount something at a
+ * name, in a namespace of theirs: that is not it. The kernels that such a
+ * namespace can be entered on all have openat2() (inside.c). */
+static int
+open_folder(int parent, const char *name)
+{
+    struct open_how how = {.flags = OPEN_FOLDER,
+                           .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+    int fd = (int)syscall(SYS_openat2, parent, name, &how, sizeof how);
+    struct stat st;
+
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+        fd = openat(parent, name, OPEN_FOLDER);
+    if (fd < 0 || (!fstat(fd, &st) && st.st_uid == geteuid()))
+        return fd;
+    close(fd);
+    errno = EXDEV;
+    return -1;
+}
+
 /* ---- what killed recorders left ---------------------------------------- */
 
 /* A folder so young may have no lock and no file yet. */
@@ -116,30 +140,33 @@ cpprof__record_library_for(pid_t pid, char library[PATH_MAX])
 /* A file in each folder that was made here, and in no other. */
 #define MARK "made-by-cpprof-record"
 
+/* The files of processes begin with their pids. A file of another user that
+ * says that it is of one of somebody else is of none. */
 static bool
-is_there(long pid)
+is_of_process(int folder, const char *name)
 {
-    return pid > 0 && (!kill((pid_t)pid, 0) || errno != ESRCH);
+    long pid = strtol(name, NULL, 10);
+    struct stat file, process;
+    char proc[32];
+
+    if (pid < 1 || (kill((pid_t)pid, 0) && errno == ESRCH) ||
+        fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW))
+        return false;
+    snprintf(proc, sizeof proc, "/proc/%ld", pid);
+    return S_ISREG(file.st_mode) &&
+           (file.st_uid == geteuid() || stat(proc, &process) ||
+            process.st_uid == file.st_uid);
 }
 
-/* The files of processes are in the inner folder. */
 static bool
-has_process(int folder, bool is_inner)
+has_process(int inner)
 {
-    DIR *dir = fdopendir(dup(folder));
+    DIR *dir = fdopendir(dup(inner));
     const struct dirent *entry;
     bool has = !dir;
-    int inner;
 
-    while (!has && (entry = readdir(dir))) {
-        has = is_inner && is_there(strtol(entry->d_name, NULL, 10));
-        if (is_inner || *entry->d_name == '.')
-            continue;
-        inner = openat(folder, entry->d_name, OPEN_FOLDER);
-        has = inner >= 0 && has_process(inner, true);
-        if (inner >= 0)
-            close(inner);
-    }
+    while (!has && (entry = readdir(dir)))
+        has = is_of_process(inner, entry->d_name);
     if (dir)
         closedir(dir);
     return has;
@@ -159,24 +186,47 @@ is_ours(int folder)
            mark.st_uid == geteuid();
 }
 
-static void
-remove_if_left(const char *path, bool has_our_pids)
+/* The inner folder is the only one of this user with such a name. */
+static int
+find_inner(int outer, char name[CPPROF__RECORD_NAME])
 {
-    int fd = open(path, OPEN_FOLDER);
+    DIR *dir = fdopendir(dup(outer));
+    const struct dirent *entry;
+    int inner = -1;
 
-    if (fd < 0)
+    while (dir && inner < 0 && (entry = readdir(dir)))
+        if (strlen(entry->d_name) == N_SECRET &&
+            strspn(entry->d_name, "0123456789abcdef") == N_SECRET) {
+            snprintf(name, CPPROF__RECORD_NAME, "%.32s", entry->d_name);
+            inner = open_folder(outer, name);
+        }
+    if (dir)
+        closedir(dir);
+    return inner;
+}
+
+static void
+remove_if_left(int parent, const char *name, bool has_our_pids)
+{
+    struct cpprof__record_folder left = {.parent = parent};
+
+    snprintf(left.name, sizeof left.name, "%.15s", name);
+    left.outer = open_folder(parent, left.name);
+    if (left.outer < 0)
         return;
-    if (is_ours(fd) && !flock(fd, LOCK_EX | LOCK_NB) &&
-        !(has_our_pids && has_process(fd, false))) {
-        cpprof__remove_files(fd);
-        rmdir(path);
-    }
-    close(fd);
+    left.inner = find_inner(left.outer, left.inner_name);
+    if (is_ours(left.outer) && !flock(left.outer, LOCK_EX | LOCK_NB) &&
+        !(has_our_pids && left.inner >= 0 && has_process(left.inner)))
+        cpprof__record_folder_remove(&left);
+    if (left.inner >= 0)
+        close(left.inner);
+    close(left.outer);
 }
 
 /* In the folder that this one was made in. */
 static void
-remove_left(const char *parent, const char *made, bool has_our_pids)
+remove_left(const struct cpprof__record_folder *made, const char *parent,
+            bool has_our_pids)
 {
     char pattern[PATH_MAX + 32];
     const char *name;
@@ -188,8 +238,8 @@ remove_left(const char *parent, const char *made, bool has_our_pids)
         return;
     for (i = 0; i < found.gl_pathc; i++) {
         name = strrchr(found.gl_pathv[i], '/') + 1;
-        if (strcmp(name, made))
-            remove_if_left(found.gl_pathv[i], has_our_pids);
+        if (strcmp(name, made->name))
+            remove_if_left(made->parent, name, has_our_pids);
     }
     globfree(&found);
 }
@@ -211,8 +261,16 @@ mark(int folder)
 static int
 make_folder(int parent, const char *name)
 {
-    return mkdirat(parent, name, OWN_MODE) ? -1
-                                           : openat(parent, name, OPEN_FOLDER);
+    int fd, saved_errno;
+
+    if (mkdirat(parent, name, OWN_MODE))
+        return -1;
+    fd = open_folder(parent, name);
+    saved_errno = errno;
+    if (fd < 0)
+        unlinkat(parent, name, AT_REMOVEDIR);
+    errno = saved_errno;
+    return fd;
 }
 
 static bool
@@ -231,7 +289,10 @@ make_outer(struct cpprof__record_folder *folder)
         if (folder->outer < 0 && errno != EEXIST)
             return false;
     }
-    return folder->outer >= 0 && !flock(folder->outer, LOCK_SH);
+    if (folder->outer < 0 || flock(folder->outer, LOCK_SH))
+        return false;
+    mark(folder->outer);
+    return true;
 }
 
 static bool
@@ -254,7 +315,8 @@ cpprof__record_folder_make_in(struct cpprof__record_folder *folder,
     bool is_here = !strcmp(parent, parent_seen);
     int n;
 
-    folder->inner = -1;
+    folder->outer = folder->inner = -1;
+    folder->is_shared = false;
     folder->parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder->parent < 0)
         return false;
@@ -263,8 +325,7 @@ cpprof__record_folder_make_in(struct cpprof__record_folder *folder,
         close(folder->parent);
         return false;
     }
-    mark(folder->outer);
-    remove_left(parent, folder->name, is_here);
+    remove_left(folder, parent, is_here);
     n = snprintf(folder->seen, sizeof folder->seen, "%s/%s/%s", parent_seen,
                  folder->name, folder->inner_name);
     if (is_here)
@@ -276,7 +337,7 @@ cpprof__record_folder_make_in(struct cpprof__record_folder *folder,
 }
 
 enum cpprof_status
-cpprof__record_folder_prepare(const struct cpprof__record_folder *folder,
+cpprof__record_folder_prepare(struct cpprof__record_folder *folder,
                               struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof_recording_prepare(folder->path, error);
@@ -288,22 +349,42 @@ cpprof__record_folder_prepare(const struct cpprof__record_folder *folder,
     return status;
 }
 
+/* Once others may write there, what is named control may be something else. */
 bool
-cpprof__record_folder_share(const struct cpprof__record_folder *folder)
+cpprof__record_folder_share(struct cpprof__record_folder *folder)
 {
-    return !fchmodat(folder->inner, "control", 0644, 0) &&
-           !fchmod(folder->inner, 01733) && !fchmod(folder->outer, SHARED_MODE);
+    if (!folder->is_shared)
+        folder->is_shared = !fchmodat(folder->inner, "control", 0644, 0) &&
+                            !fchmod(folder->inner, 01733) &&
+                            !fchmod(folder->outer, SHARED_MODE);
+    return folder->is_shared;
 }
 
-/* Root's processes may become those of other users, who have to get there. */
+/* May everybody get there? */
+static bool
+is_open_to_all(const char *path)
+{
+    char part[PATH_MAX];
+    struct stat st;
+    size_t i;
+
+    for (i = 1; i <= strlen(path); i++) {
+        if (path[i] && path[i] != '/')
+            continue;
+        snprintf(part, sizeof part, "%.*s", (int)i, path);
+        if (stat(part, &st) || !(st.st_mode & S_IXOTH))
+            return false;
+    }
+    return true;
+}
+
+/* Root's processes may become those of other users. */
 static bool
 try_parent(struct cpprof__record_folder *folder, const char *parent)
 {
-    struct stat st;
-
     return parent && parent[0] == '/' && !strpbrk(parent, SEPARATORS) &&
-           strlen(parent) < PATH_MAX - 64 && !stat(parent, &st) &&
-           (geteuid() || st.st_mode & S_IXOTH) &&
+           strlen(parent) < PATH_MAX - 64 &&
+           (geteuid() || is_open_to_all(parent)) &&
            cpprof__record_folder_make_in(folder, parent, parent);
 }
 
@@ -351,6 +432,8 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     return false;
 }
 
+/* A folder that others have made in there is removed if it is empty: what is in
+ * it need not be theirs. So the two folders stay then. */
 void
 cpprof__record_folder_remove(const struct cpprof__record_folder *folder)
 {
@@ -358,12 +441,14 @@ cpprof__record_folder_remove(const struct cpprof__record_folder *folder)
 
     if (folder->outer < 0)
         return;
-    do
-        if (folder->inner >= 0)
+    if (folder->inner >= 0) {
+        fchmod(folder->inner, OWN_MODE);
+        do
             cpprof__remove_files(folder->inner);
-    while (folder->inner >= 0 &&
-           unlinkat(folder->outer, folder->inner_name, AT_REMOVEDIR) &&
-           --n_tries);
-    cpprof__remove_files(folder->outer);
+        while (unlinkat(folder->outer, folder->inner_name, AT_REMOVEDIR) &&
+               --n_tries);
+    }
+    if (n_tries) /* the mark goes at last */
+        cpprof__remove_files(folder->outer);
     unlinkat(folder->parent, folder->name, AT_REMOVEDIR);
 }

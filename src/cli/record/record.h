@@ -104,6 +104,8 @@ cpprof__record_has_room_beside(const char *path);
 
 /* ----------------------------------------------------- folder.c ------- */
 
+#define CPPROF__RECORD_NAME 40
+
 /* The folder that the samples are in while the command runs, and the library
  * that it preloads. */
 struct cpprof__record_folder {
@@ -114,7 +116,8 @@ struct cpprof__record_folder {
     char seen_library[PATH_MAX];
     /* The folder is in one of ours, which is in one of others. */
     int parent, outer, inner;
-    char name[16], inner_name[40]; /* of the last two */
+    char name[16], inner_name[CPPROF__RECORD_NAME]; /* of the last two */
+    bool is_shared;
 };
 
 /* The library that is loaded; false after printing that there is none. */
@@ -148,12 +151,12 @@ cpprof__record_folder_make_in(struct cpprof__record_folder *folder,
 
 /* Make it ready for processes: those of all users, if this one is root. */
 enum cpprof_status
-cpprof__record_folder_prepare(const struct cpprof__record_folder *folder,
+cpprof__record_folder_prepare(struct cpprof__record_folder *folder,
                               struct cpprof_error *error);
 
 /* Processes of other users may record there. False: errno says why. */
 bool
-cpprof__record_folder_share(const struct cpprof__record_folder *folder);
+cpprof__record_folder_share(struct cpprof__record_folder *folder);
 
 /* Safety: AS. */
 void

@@ -224,7 +224,7 @@ remove_empty(const char *directory)
 
     for (image = 0;; image++) {
         cpprof__mirror_path(path, directory, (int32_t)getpid(), image);
-        fd = cpprof__spool_open(path);
+        fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
             return;
         if (reads_empty(fd))

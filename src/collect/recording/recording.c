@@ -40,6 +40,10 @@
 /* A process that was not heard of for so long is gone, if its pid is. */
 #define SILENT_NS 5000000000u
 
+/* Of one image, each some megabytes: the rest is not read. A process may only
+ * have so many mappings. */
+#define STORES_MAX 4096u
+
 struct stored {
     void *block;
     struct cpprof__store store;
@@ -136,7 +140,7 @@ map_stores(struct mapped *m, const char *directory)
 {
     uint32_t i;
 
-    for (i = 0;; i++) {
+    for (i = 0; i < STORES_MAX; i++) {
         char path[PATH_MAX + 48];
         void *block;
 
@@ -149,6 +153,7 @@ map_stores(struct mapped *m, const char *directory)
         if (!add_store(m, block))
             return false;
     }
+    return true;
 }
 
 /* Samples that were committed to the ring but not yet drained. */

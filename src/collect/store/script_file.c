@@ -118,7 +118,7 @@ static bool
 join(struct cpprof__scripts *made)
 {
     struct stat st;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     void *p = NULL;
 
     if (fd < 0)

@@ -37,8 +37,8 @@
 #define RING_WORDS_MAX (1u << 17)
 
 /* An exec'ed image takes the first free number; more than this many execs of
- * one pid are not recorded. */
-#define IMAGES_MAX 100000u
+ * one pid are not recorded. Other users may take some away. */
+#define IMAGES_MAX 1000u
 
 /* Of the parent, in a child that has none of its own yet: empty memory. */
 static struct cpprof__spool *inherited;
@@ -97,7 +97,7 @@ remove_if_empty(const char *path)
 {
     struct cpprof__spool_head head = {0};
     struct cpprof__ring ring = {0};
-    int fd = cpprof__spool_open(path);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     char store[PATH_MAX + 40];
     bool is_empty;
 

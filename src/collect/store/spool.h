@@ -80,9 +80,8 @@ cpprof__map_file(int fd, size_t n_file, size_t n, int protection);
 const uint32_t *
 cpprof__spool_control(const char *directory);
 
-/* The recorder's side: a file of a directory, for reading. -1: there is none,
- * or none that a process made for us: it belongs to whom the directory belongs.
- */
+/* The recorder's side: a plain file of a directory, of one name, for reading.
+ * -1: there is none. */
 int
 cpprof__spool_open(const char *path);
 

@@ -8,19 +8,47 @@
  */
 #include "collect/store/spool.h"
 
+#include "arch/kernel.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* No link is followed, and no pipe waited for. */
 #define OPEN (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
+/* Not what somebody has mounted there, in a namespace of his. */
+static int
+open_file(const char *path)
+{
+    struct open_how how = {.flags = OPEN,
+                           .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+    const char *name = strrchr(path, '/');
+    char directory[CPPROF__SPOOL_PATH_BYTES];
+    int folder, fd;
+
+    if (!name || name - path >= (long)sizeof directory)
+        return -1;
+    memcpy(directory, path, (size_t)(name - path));
+    directory[name - path] = 0;
+    folder = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -1;
+    fd = (int)syscall(SYS_openat2, folder, name + 1, &how, sizeof how);
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+        fd = openat(folder, name + 1, OPEN);
+    close(folder);
+    return fd;
+}
+
 int
 cpprof__spool_open(const char *path)
 {
-    int fd = open(path, OPEN);
+    int fd = open_file(path);
     struct stat st;
 
     if (fd >= 0 &&

@@ -37,7 +37,7 @@
 /* The whole layout in steps, rounded up; recording/recorded.c plans it. */
 #define STEPS_MAX (768u * 1024 * 1024 / STEP)
 
-#define IMAGES_MAX 100000u
+#define IMAGES_MAX 1000u
 
 /* The most rounds of copying a piece that others change meanwhile. */
 #define ROUNDS_MAX 256u
