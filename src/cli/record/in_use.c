@@ -8,6 +8,7 @@
 #include "cli/record/record.h"
 
 #include "cli/messages.h"
+#include "collect/store/spool.h"
 
 #include <cpprof/pprof/change.h>
 #include <cpprof/pprof/profile.h>
@@ -361,9 +362,16 @@ cpprof__record_lost(struct cpprof__record_options *options,
                     const char *path, bool is_estimate)
 {
     char from[PATH_MAX + 64];
+    bool done;
+    int fd = -1;
 
     snprintf(from, sizeof from, "%s/lost.%d.pb.gz", folder->path, (int)command);
-    if (options->is_reachable_too || access(from, F_OK))
+    if (!options->is_reachable_too)
+        fd = cpprof__spool_open(from);
+    if (fd < 0)
         return cpprof__record_in_use(options, path, is_estimate);
-    return tell_lost(options, from, path, is_estimate);
+    snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+    done = tell_lost(options, from, path, is_estimate);
+    close(fd);
+    return done;
 }
