@@ -22,7 +22,7 @@
 
 #define N_HOGS 4
 
-/* CPU time that each hog burnt in the last run, and that the process used. */
+/* Since forget(): CPU time that each hog burnt, and that the process used. */
 static uint64_t burnt_ns[N_HOGS];
 static uint64_t used_ns;
 static const char *const hog_names[N_HOGS] = {"hog_one", "hog_two", "hog_three",
@@ -47,6 +47,7 @@ forget(void)
 
     for (i = 0; i < N_HOGS; i++)
         burnt_ns[i] = 0;
+    used_ns = 0;
 }
 
 static double
@@ -101,14 +102,15 @@ check_shares(const struct profile *p, bool ok, const char *name)
 static void
 work_split(double seconds)
 {
+    uint64_t before = process_cpu_ns();
     int i;
 
-    forget();
     for (i = 0; i < 4; i++) {
         burn(0, seconds * 0.50 / 4);
         burn(1, seconds * 0.30 / 4);
         burn(2, seconds * 0.20 / 4);
     }
+    used_ns += process_cpu_ns() - before;
 }
 
 /* The same in slices shorter than any period: chance decides which function a
@@ -118,10 +120,9 @@ work_split(double seconds)
 static void
 work_slices(double seconds)
 {
-    uint64_t random = 88172645463325252u;
+    static uint64_t random = 88172645463325252u;
     double done, unit;
 
-    forget();
     for (done = 0; done < seconds; done += 10 * unit) {
         random ^= random << 13;
         random ^= random >> 7;
@@ -183,11 +184,10 @@ work_in_kernel(double seconds)
     static const uint64_t sizes[N_KERNEL_HOGS] = {100000, N_READS / 2,
                                                   50 * 4096};
     uint64_t end = thread_cpu_ns() + (uint64_t)(seconds * 1e9);
-    unsigned seed = 1;
+    static unsigned seed = 1;
     unsigned i;
 
     zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-    memset(kernel_burnt_ns, 0, sizeof kernel_burnt_ns);
     while (thread_cpu_ns() < end)
         for (i = 0; i < N_KERNEL_HOGS; i++) {
             uint64_t size = 1 + (uint64_t)rand_r(&seed) % (2 * sizes[i]);
@@ -227,10 +227,13 @@ kernel_agrees(const struct profile *p)
 static void
 test_in_kernel(uint32_t rate_hz, const char *name)
 {
-    struct profile *p =
-        session_until(rate_hz, 2, 24, work_in_kernel, kernel_agrees);
+    struct profile *p;
     unsigned i;
 
+    memset(kernel_burnt_ns, 0, sizeof kernel_burnt_ns);
+    /* There are twice the ticks and more where the rate is not the limit. */
+    p = session_adding(rate_hz, rate_hz < 250 ? 2 : 1, 24, work_in_kernel,
+                       kernel_agrees);
     check(kernel_agrees(p), name);
     for (i = 0; i < N_KERNEL_HOGS; i++)
         note("%s: %.2f %% seen, %.2f %% burnt", kernel_names[i],
@@ -256,15 +259,16 @@ thread_burn(void *which)
 static void
 work_unequal(double seconds)
 {
+    uint64_t before = process_cpu_ns();
     pthread_t threads[N_HOGS];
     uintptr_t i;
 
-    forget();
     thread_seconds = seconds;
     for (i = 0; i < N_HOGS; i++)
         pthread_create(&threads[i], NULL, thread_burn, (void *)i);
     for (i = 0; i < N_HOGS; i++)
         pthread_join(threads[i], NULL);
+    used_ns += process_cpu_ns() - before;
 }
 
 /* --- sums against getrusage() ----------------------------------------------
@@ -276,16 +280,7 @@ work_serial(double seconds)
     uint64_t before = process_cpu_ns();
 
     hog_one((uint64_t)(seconds * 1e9));
-    used_ns = process_cpu_ns() - before;
-}
-
-static void
-work_parallel(double seconds)
-{
-    uint64_t before = process_cpu_ns();
-
-    work_unequal(seconds);
-    used_ns = process_cpu_ns() - before;
+    used_ns += process_cpu_ns() - before;
 }
 
 static void *
@@ -311,7 +306,7 @@ work_short_lived(double seconds)
         for (i = 0; i < 4; i++)
             pthread_join(threads[i], NULL);
     }
-    used_ns = process_cpu_ns() - before;
+    used_ns += process_cpu_ns() - before;
 }
 
 static double
@@ -327,15 +322,42 @@ sum_agrees(const struct profile *p)
 }
 
 static void
-test_sum(void (*work)(double), double first, const char *name)
+check_sum(const struct profile *p, const char *name)
 {
-    struct profile *p = session_until(0, first, 8, work, sum_agrees);
-
     check_near(ratio(p), 1, 0.05, name);
     note("%.1f ms seen, %.1f ms used", (double)profile_cpu_ns(p) / 1e6,
          (double)used_ns / 1e6);
     if (!sum_agrees(p))
         profile_note(p, 8);
+}
+
+static bool
+shares_and_sum_agree(const struct profile *p)
+{
+    return shares_agree(p) && sum_agrees(p);
+}
+
+static void
+test_shares_and_sum(void (*work)(double), double first, const char *shares,
+                    const char *sum)
+{
+    struct profile *p;
+
+    forget();
+    p = session_adding(0, first, 12, work, shares_and_sum_agree);
+    check_shares(p, shares_agree(p), shares);
+    check_sum(p, sum);
+    profile_free(p);
+}
+
+static void
+test_sum(void (*work)(double), double first, const char *name)
+{
+    struct profile *p;
+
+    forget();
+    p = session_adding(0, first, 8, work, sum_agrees);
+    check_sum(p, name);
     profile_free(p);
 }
 
@@ -355,9 +377,12 @@ rate_agrees(const struct profile *p)
 static void
 test_rate_1000(void)
 {
-    struct profile *p = session_until(1000, 0.5, 4, work_serial, rate_agrees);
-    double hz = (double)profile_count(p) / ((double)used_ns / 1e9);
+    struct profile *p;
+    double hz;
 
+    forget();
+    p = session_adding(1000, 0.5, 4, work_serial, rate_agrees);
+    hz = (double)profile_count(p) / ((double)used_ns / 1e9);
     check_near(hz, 1000, 20, "1000 Hz asked for are 1000 Hz within 2 %");
     check(profile_comment(p, "Hz"), "the profile says what it got");
     profile_note(p, 2);
@@ -418,22 +443,20 @@ main(int argc, char **argv)
     (void)setpriority(PRIO_PROCESS, 0, -20);
     if (engine == CPPROF_ENGINE_PERF)
         test_limit();
-    p = session_until(0, 1, 8, work_split, shares_agree);
-    check_shares(p, shares_agree(p),
-                 "a split of 50/30/20 is seen within 2 points");
-    profile_free(p);
+    test_shares_and_sum(work_split, 1,
+                        "a split of 50/30/20 is seen within 2 points",
+                        "one thread: the sum is what getrusage says");
+    test_shares_and_sum(work_unequal, 1.5,
+                        "four threads of unequal load within 2 points",
+                        "four threads: the sum is right");
     /* The timer has the kernel's 250 Hz: it needs longer for as many samples.
      */
-    p = session_until(1000, engine == CPPROF_ENGINE_PERF ? 1 : 3, 24,
-                      work_slices, shares_agree);
-    check_shares(p, shares_agree(p), "the same in slices of some milliseconds");
-    profile_free(p);
-    p = session_until(0, 1.5, 12, work_unequal, shares_agree);
+    forget();
+    p = session_adding(1000, engine == CPPROF_ENGINE_PERF ? 1 : 3, 24,
+                       work_slices, shares_agree);
     check_shares(p, shares_agree(p),
-                 "four threads of unequal load within 2 points");
+                 "a split is seen in slices of some milliseconds, too");
     profile_free(p);
-    test_sum(work_serial, 0.5, "one thread: the sum is what getrusage says");
-    test_sum(work_parallel, 0.5, "four threads: the sum is right");
     test_sum(work_short_lived, 0.75, "short-lived threads: the sum is right");
     test_rate_1000();
     test_in_kernel(100,

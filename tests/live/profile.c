@@ -628,6 +628,27 @@ profile_free(struct profile *p)
 {
     if (!p)
         return;
+    profile_free(p->joined);
     cpprof__arena_free(&p->arena);
     free(p);
+}
+
+void
+profile_join(struct profile *p, struct profile *more)
+{
+    size_t n = p->n_samples + more->n_samples;
+    struct sample *all = cpprof__arena_alloc(&p->arena, n * sizeof *all);
+    struct profile *last = more;
+
+    if (!all)
+        bail("no memory for %zu samples", n);
+    memcpy(all, p->samples, p->n_samples * sizeof *all);
+    memcpy(all + p->n_samples, more->samples, more->n_samples * sizeof *all);
+    p->samples = all;
+    p->n_samples = n;
+    p->duration_ns += more->duration_ns;
+    while (last->joined)
+        last = last->joined;
+    last->joined = p->joined;
+    p->joined = more;
 }

@@ -71,6 +71,7 @@ struct profile {
     int64_t duration_ns;
     size_t n_locations;
     struct cpprof__arena arena;
+    struct profile *joined; /* whose samples are here, too */
 };
 
 /*
@@ -88,6 +89,11 @@ struct profile *
 profile_load(const char *path);
 void
 profile_free(struct profile *p);
+
+/* Give p the samples of another profile of the same process, too, which lives
+ * as long as p. All else is that of p, but the duration is that of both. */
+void
+profile_join(struct profile *p, struct profile *more);
 
 /* Sums over all samples. */
 int64_t

@@ -172,6 +172,13 @@ session_engine(int argc, char **argv)
     bail("unknown engine %s", engine_name);
 }
 
+static void
+note_not_yet(const struct profile *p, double seconds)
+{
+    note("not yet after %g s: %.1f ms in %zu stacks", seconds,
+         (double)profile_cpu_ns(p) / 1e6, p->n_samples);
+}
+
 struct profile *
 session_until(uint32_t rate_hz, double first, double last,
               void (*work)(double seconds),
@@ -187,8 +194,31 @@ session_until(uint32_t rate_hz, double first, double last,
         p = session_stop();
         if (good(p))
             return p;
-        note("not yet after %g s: %.1f ms in %zu stacks", seconds,
-             (double)profile_cpu_ns(p) / 1e6, p->n_samples);
+        note_not_yet(p, seconds);
     }
     return p;
+}
+
+struct profile *
+session_adding(uint32_t rate_hz, double first, double last,
+               void (*work)(double seconds),
+               bool (*good)(const struct profile *))
+{
+    struct profile *all = NULL, *p;
+    double seconds, done;
+
+    for (seconds = first, done = 0; done < last; seconds = done) {
+        session_start(rate_hz);
+        work(seconds);
+        p = session_stop();
+        if (all)
+            profile_join(all, p);
+        else
+            all = p;
+        done += seconds;
+        if (good(all))
+            break;
+        note_not_yet(all, done);
+    }
+    return all;
 }

@@ -46,4 +46,12 @@ session_until(uint32_t rate_hz, double first, double last,
               void (*work)(double seconds),
               bool (*good)(const struct profile *));
 
+/* The same, but samples add up: each further run is as long as all before it
+ * together, up to `last` in all, and good() has the samples of all runs. What
+ * work() says of itself must be of all runs, too. */
+struct profile *
+session_adding(uint32_t rate_hz, double first, double last,
+               void (*work)(double seconds),
+               bool (*good)(const struct profile *));
+
 #endif
