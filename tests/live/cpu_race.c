@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define N_THREADS 8
 #define N_ROUNDS  25
@@ -176,6 +177,7 @@ heckle(void *arg)
 
         if (cpprof_cpu_start(&writer, &options, NULL) != CPPROF_BUSY)
             __atomic_fetch_add(&n_overlaps, 1, __ATOMIC_RELAXED);
+        usleep(100);
     }
     return NULL;
 }
