@@ -397,9 +397,11 @@ damaged_copy_reads_and_grows_within_its_bounds(void **state)
                 (char)(1u << draw(&seed) % 8);
         block[at] = (char)draw(&seed);
         read_every_word(&copy, pcs);
-        if (i % 100 == 0)
+        if (i % 100 == 0) {
             add_few(&copy, again);
-        memcpy(block, s->head, n);
+            memcpy(block, s->head, begin);
+        }
+        memcpy(block + begin, (char *)s->head + begin, n - begin);
     }
     free(block);
 }
