@@ -231,9 +231,7 @@ test_in_kernel(uint32_t rate_hz, const char *name)
     unsigned i;
 
     memset(kernel_burnt_ns, 0, sizeof kernel_burnt_ns);
-    /* There are twice the ticks and more where the rate is not the limit. */
-    p = session_adding(rate_hz, rate_hz < 250 ? 2 : 1, 24, work_in_kernel,
-                       kernel_agrees);
+    p = session_adding(rate_hz, 2, 24, work_in_kernel, kernel_agrees);
     check(kernel_agrees(p), name);
     for (i = 0; i < N_KERNEL_HOGS; i++)
         note("%s: %.2f %% seen, %.2f %% burnt", kernel_names[i],
