@@ -29,6 +29,7 @@
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/periodic.h"
+#include "collect/runtime/proc.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/heap.h"
@@ -88,6 +89,7 @@ static const uint32_t *control;
 
 static struct cpprof__periodic watch;
 static bool has_watch;
+static bool is_childs; /* made by fork, with the parent's recording */
 static uint32_t n_turns, look_again_at;
 
 /* The command's thread has this name, as it is made in its stead and not by the
@@ -176,6 +178,8 @@ stop_watch(void)
         cpprof__real_pthread_detach(pthread_self());
 }
 
+static int32_t tried_loader; /* pid of the process */
+
 static bool
 wait_for_loader(void *arg)
 {
@@ -189,16 +193,16 @@ wait_for_loader(void *arg)
 static bool
 try_loader(void)
 {
-    static int32_t tried; /* by this process */
     uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + LOADER_NS;
     bool has_others = cpprof__own_list_has_others(caller);
     int32_t me = (int32_t)getpid();
 
     if (cpprof__loader_may_be_asked())
         return true;
-    if (tried == me || cpprof__own_thread_detached(wait_for_loader, NULL, 0))
+    if (tried_loader == me ||
+        cpprof__own_thread_detached(wait_for_loader, NULL, 0))
         return false;
-    tried = me;
+    tried_loader = me;
     while ((!cpprof__loader_may_be_asked() ||
             (!has_others && cpprof__own_list_has_others(caller))) &&
            cpprof__now_ns(CLOCK_MONOTONIC) < until)
@@ -215,6 +219,7 @@ end(struct cpprof_error *error)
     stop_watch();
     status = cpprof__environment_detach(error);
     is_back = put_back();
+    cpprof__environment_on_child(NULL);
     cpprof__action_remove();
     /* As long as it is mapped the recorder knows that something is left. */
     if (is_back)
@@ -235,7 +240,8 @@ end_by_itself(void)
 {
     struct cpprof_error ignored;
 
-    if (!cpprof__own_lock_take_until(&lock, 0))
+    if ((is_childs && cpprof__proc_had_filter()) ||
+        !cpprof__own_lock_take_until(&lock, 0))
         return;
     try_loader();
     end(&ignored);
@@ -271,12 +277,15 @@ look_at_modules(void)
 static void
 turn(struct cpprof__periodic *p)
 {
-    (void)p;
     n_turns++;
     look_at_modules();
-    if (cpprof__control_is_stopped(control) ||
-        (is_dump && n_turns > DUMP_TURNS))
-        end_by_itself();
+    /* At the first turn who has started it may not know it yet. */
+    if (n_turns < 2 || !(cpprof__control_is_stopped(control) ||
+                         (is_dump && n_turns > DUMP_TURNS)))
+        return;
+    end_by_itself();
+    if (is_childs && cpprof__proc_had_filter())
+        p->finish = 1;
 }
 
 static enum cpprof_status
@@ -379,23 +388,31 @@ take_places(uint32_t kinds, struct cpprof_error *error)
     return status;
 }
 
-/* It ends its recording as its parent does, and by itself. A dump is not of
- * it. */
+/* It ends its recording as its parent does, and by itself. A dump is not of it,
+ * nor is a recording that was not there yet, or no more, when it was forked.
+ * With a filter for all its threads it could not make the calls for that: then
+ * entries stay patched. */
 static void
 watch_in_child(void)
 {
     struct cpprof_error ignored;
 
-    if (is_dump)
+    if (cpprof__proc_had_filter())
+        return;
+    if (is_dump || !cpprof__environment_is_on()) {
         end_by_itself();
-    else if (is_attached && !has_watch)
+    } else if (!has_watch) {
+        is_attached = true;
         start_watch(&ignored);
+    }
 }
 
 static void
 in_child(void)
 {
     has_watch = false;
+    tried_loader = 0;
+    is_childs = true;
     cpprof__own_lock_in_child(&lock);
 }
 
@@ -422,12 +439,15 @@ begin(const char *config, struct cpprof_error *error)
     cpprof__use();
     if (!is_registered)
         is_registered = !pthread_atfork(NULL, NULL, in_child);
+    is_childs = false;
+    cpprof__environment_on_child(watch_in_child);
     status = take_places(kinds, error);
     if (status != CPPROF_OK) {
+        cpprof__environment_on_child(NULL);
         forget_recorder();
         return status;
     }
-    status = cpprof__environment_attach(watch_in_child, error);
+    status = cpprof__environment_attach(error);
     if (status == CPPROF_OK)
         status = start_watch(error);
     is_attached = true;

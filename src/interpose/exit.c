@@ -24,6 +24,7 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/keeper.h"
 #include "collect/runtime/own_threads.h"
+#include "collect/runtime/proc.h"
 #include "collect/runtime/uncancelled.h"
 #include "interpose/heap.h"
 #include "interpose/parts.h"
@@ -249,7 +250,8 @@ start_guard(int status)
 {
     sigset_t all, saved;
 
-    if (swap_acq_rel(&guard_taken, true))
+    /* A filter may kill who makes a thread. */
+    if (cpprof__proc_had_filter() || swap_acq_rel(&guard_taken, true))
         return;
     sigfillset(&all);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &saved, 8);

@@ -387,6 +387,92 @@ def children_can_be_attached_to():
     h.communicate()
 
 
+# Three threads fork children that live for longer than they do.
+FORKS_ALL_THE_TIME = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *work(void *arg)
+{
+    int i;
+
+    for (i = 0; i < 100; i++) {
+        pid_t child = fork();
+
+        if (!child) {
+            free(malloc(100000));
+            sleep(60);
+            _exit(0);
+        }
+        dprintf(1, "%d\n", child);
+        usleep(3000);
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t threads[3];
+    int i;
+
+    for (i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, work, NULL);
+    for (i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    dprintf(1, "done\n");
+    while (wait(NULL) > 0)
+        ;
+    return 0;
+}
+"""
+
+
+def ours_in(pid):
+    """Pointers in data of the modules that lead into the library."""
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as f:
+        maps = [(*(int(x, 16) for x in line.split()[0].split("-")),
+                 line.split()[1], line.split()[-1]) for line in f]
+    library = [m for m in maps if "libcpprof" in m[3]]
+    lo, hi = (library[0][0], library[-1][1]) if library else (0, 0)
+    n = 0
+    with open("/proc/%d/mem" % pid, "rb", 0) as f:
+        for start, end, rights, path in maps:
+            if path[0] == "/" and "cpprof" not in path and rights[0] == "r" \
+                    and rights[2] == "-":
+                f.seek(start)
+                words = memoryview(f.read(end - start)).cast("Q")
+                n += sum(lo <= word < hi for word in words)
+    return n
+
+
+def children_made_meanwhile_are_left():
+    """At each moment of the way in and of the way out."""
+    x = compiled(FORKS_ALL_THE_TIME, ("-pthread",))
+    if not x:
+        t.skip("children that are made meanwhile", "no compiler")
+        return
+    h = subprocess.Popen([x], stdout=subprocess.PIPE, text=True)
+    children = [int(h.stdout.readline())]
+    p = subprocess.Popen([cpprof, "record", "-t", "cpu,heap,wall", "-p",
+                          str(h.pid), "-duration", "0.15", "-o", "j.%k.pb.gz"],
+                         stderr=subprocess.PIPE, text=True)
+    children += [int(line) for line in iter(h.stdout.readline, "done\n")]
+    p.communicate(timeout=60)
+    t.ok("children that are made meanwhile are alone in the end",
+         wait_until(lambda: max(map(n_threads, children)) == 1, 10),
+         [c for c in children if n_threads(c) > 1])
+    most = ours_in(h.pid)
+    t.none("and lead nowhere else than their parent does",
+           [c for c in children if ours_in(c) > most])
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+    t.same("which ends well", h.wait(timeout=30), 0)
+    h.stdout.close()
+
+
 # Its child has a lock of the loader, by a thread that is not there.
 LOCKED_LOADER = r"""
 #define _GNU_SOURCE
@@ -629,6 +715,7 @@ def records():
     children_are_left()
     children_can_be_attached_to()
     one_with_a_locked_loader_is_left()
+    children_made_meanwhile_are_left()
     reports_on_processes()
     tells_who_is_stuck()
     records_in_a_pid_namespace()

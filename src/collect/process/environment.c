@@ -22,6 +22,7 @@
 #include "collect/runtime/keeper.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/periodic.h"
+#include "collect/runtime/proc.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/probes.h"
@@ -171,11 +172,11 @@ start_watch(const struct cpprof__birth *birth)
 static void
 start_samplers(const struct cpprof__birth *birth)
 {
-    if (environment.looks_for_deadlocks)
+    if (is_on && environment.looks_for_deadlocks)
         start_watch(birth);
-    if (environment.kinds & CPPROF__KINDS_OF_WALL)
+    if (is_on && environment.kinds & CPPROF__KINDS_OF_WALL)
         start_wall(birth);
-    if (environment.kinds & CPPROF__KIND_CPU)
+    if (is_on && environment.kinds & CPPROF__KIND_CPU)
         start_cpu(birth);
     if (is_child && on_late_child)
         on_late_child();
@@ -370,7 +371,7 @@ cpprof__environment_start_child(void)
     CPPROF__UNCANCELLED;
 
     cpprof__environment_end_in_child();
-    if (!is_on)
+    if (!is_on && !on_late_child)
         return;
     is_child = is_descendant = true;
     if (environment.serves_only) {
@@ -416,6 +417,7 @@ cpprof__environment_before_filter(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
+    cpprof__proc_note_filter();
     if (is_on)
         cpprof__late_hurry();
     if (is_on && cpprof__environment_end_may_come() &&
@@ -428,6 +430,12 @@ cpprof__environment_before_filter(void)
             forgo_end();
     }
     errno = saved_errno;
+}
+
+void
+cpprof__environment_on_child(void (*f)(void))
+{
+    on_late_child = f;
 }
 
 bool
@@ -463,14 +471,13 @@ cpprof__environment_attach_read(const char *text, uint32_t *kinds,
 /* A thread of ours or the program's may end, and a descriptor may be needed: so
  * timers, which need none, unless the other is asked for. */
 enum cpprof_status
-cpprof__environment_attach(void (*on_child)(void), struct cpprof_error *error)
+cpprof__environment_attach(struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
     if (environment.cpu.engine == CPPROF_ENGINE_AUTO)
         environment.cpu.engine = CPPROF_ENGINE_TIMER;
     is_descendant = is_child = false;
-    on_late_child = on_child;
     *folder = 0;
     turn_on();
     if (environment.kinds & ~CPPROF__KIND_CPU)

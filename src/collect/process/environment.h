@@ -236,12 +236,15 @@ enum cpprof_status
 cpprof__environment_attach_read(const char *text, uint32_t *kinds,
                                 const char **directory,
                                 struct cpprof_error *error);
-/* on_child: called in each child that is forked from now on, on a thread of
- * ours, once that has lived for a moment. */
 enum cpprof_status
-cpprof__environment_attach(void (*on_child)(void), struct cpprof_error *error);
+cpprof__environment_attach(struct cpprof_error *error);
 enum cpprof_status
 cpprof__environment_detach(struct cpprof_error *error);
+
+/* f: called in each child that is forked from now on, on a thread of ours, once
+ * that has lived for a moment; NULL: no more. */
+void
+cpprof__environment_on_child(void (*f)(void));
 
 /* Is there anything to write at the end of the process: what CPPROF asks for,
  * or a profile that the program started and did not stop? in_haste: it ends by

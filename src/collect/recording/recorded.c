@@ -328,7 +328,8 @@ cpprof__recorded_tick(void)
 }
 
 /* Remove the file if it is empty and the recorder did not start the process
- * itself. This may be on a small stack of the program. */
+ * itself. This may be on a small stack of the program, and on a thread that a
+ * filter would kill for it. */
 static void
 remove_if_empty(void)
 {
@@ -336,7 +337,8 @@ remove_if_empty(void)
     const char *path = cpprof__mirror_file();
     int fd;
 
-    if (!control || load_acquire(control + 1) == (uint32_t)getppid())
+    if (!control || load_acquire(control + 1) == (uint32_t)getppid() ||
+        cpprof__proc_had_filter())
         return;
     fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && reads_empty(fd))

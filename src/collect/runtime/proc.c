@@ -223,6 +223,20 @@ status_number(const char *path, const char *key, uint64_t *n)
     return at != NULL;
 }
 
+static bool had_filter;
+
+void
+cpprof__proc_note_filter(void)
+{
+    store_relaxed(&had_filter, true);
+}
+
+bool
+cpprof__proc_had_filter(void)
+{
+    return load_relaxed(&had_filter);
+}
+
 bool
 cpprof__proc_has_own_filter(void)
 {

@@ -55,6 +55,13 @@ cpprof__proc_signals_queued(void);
 bool
 cpprof__proc_has_own_filter(void);
 
+/* The program, or a parent of this child, is about to set one up, as it said by
+ * prctl(); and did it? Safety: AS. */
+void
+cpprof__proc_note_filter(void);
+bool
+cpprof__proc_had_filter(void);
+
 /* Does thread tid block signal signo? */
 bool
 cpprof__proc_blocks(int32_t tid, int signo);
