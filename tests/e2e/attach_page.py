@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from attached import Host, cpprof, main, t, wait_until
 import browser  # in a folder that attached.py adds
@@ -34,6 +35,9 @@ def shows_the_page():
         s = Server("-p", str(h.pid), "-seconds=1")
         wait_until(lambda: s.data("status")["ready"] and
                    b"do_pulse" in s.get("/ui/api/report/top"))
+        turn = s.data("status")["turn"]
+        wait_until(lambda: s.data("status")["turn"] > turn)
+        time.sleep(0.6) # so that the last profile has more than a moment
         h.end()
         t.ok("http -p: the end of the process is told",
              wait_until(lambda: s.data("status")["over"]), s.data("status"))

@@ -707,23 +707,29 @@ def killed_while_none_can_be_stopped():
 def leaves_deep_stacks_time():
     """A thread is held while its stack is looked at. One that has to be looked
     at as a whole, and cannot be borrowed, took nine tenths of the time."""
-    with Host("untabled 4") as h:
-        command = subprocess.Popen([cpprof, "threads", "-p", str(h.pid)],
-                                   stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, text=True)
-        time.sleep(4)
-        command.send_signal(signal.SIGINT)
-        said = command.stderr.read()
-        _, status, used = os.wait4(command.pid, 0)
-        command.returncode = os.waitstatus_to_exitcode(status)
-        command.stderr.close()
-        t.ok("without tables: it is refused, and why",
-             command.returncode == 2 and "cannot be borrowed" in said,
-             command.returncode, said)
-        used_s = used.ru_utime + used.ru_stime
-        t.ok("without tables: it is left alone most of the time",
-             used_s < 2, used_s)
-        t.same("without tables: it goes on", h.end()[0], 0)
+    tries = 3  # on a busy machine it may be in the kernel at the last look
+    while tries:
+        tries -= 1
+        with Host("untabled 4") as h:
+            command = subprocess.Popen([cpprof, "threads", "-p", str(h.pid)],
+                                       stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True)
+            time.sleep(4)
+            command.send_signal(signal.SIGINT)
+            said = command.stderr.read()
+            _, status, used = os.wait4(command.pid, 0)
+            command.returncode = os.waitstatus_to_exitcode(status)
+            command.stderr.close()
+            ended = h.end()[0]
+        if "cannot be borrowed" in said:
+            break
+    t.ok("without tables: it is refused, and why",
+         command.returncode == 2 and "cannot be borrowed" in said,
+         command.returncode, said)
+    used_s = used.ru_utime + used.ru_stime
+    t.ok("without tables: it is left alone most of the time", used_s < 2,
+         used_s)
+    t.same("without tables: it goes on", ended, 0)
 
 
 def ended_within(seconds, pids):

@@ -305,7 +305,9 @@ def play_living(name, program):
 
 def may_attach():
     """(is it allowed here, why not)"""
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sh", "-c", "echo; read x"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        process.stdout.readline() # it has its libc
         done = subprocess.run([cpprof, "doctor", str(process.pid)],
                               capture_output=True, text=True, check=False)
         process.kill()
