@@ -388,10 +388,10 @@ take_places(uint32_t kinds, struct cpprof_error *error)
     return status;
 }
 
-/* It ends its recording as its parent does, and by itself. A dump is not of it,
- * nor is a recording that was not there yet, or no more, when it was forked.
- * With a filter for all its threads it could not make the calls for that: then
- * entries stay patched. */
+/* A child ends its recording as its parent does, and by itself. A dump is not
+ * of it. A recording that had not begun when it was forked, or had ended, is
+ * over for it at once. A filter may kill for the calls that the end makes, so
+ * in a program that has announced one entries stay patched. */
 static void
 watch_in_child(void)
 {

@@ -114,7 +114,8 @@ struct cpprof__record_folder {
     /* Both as the processes see them. */
     char seen[PATH_MAX];
     char seen_library[PATH_MAX];
-    /* The folder is in one of ours, which is in one of others. */
+    /* Descriptors: path is inner, which is in outer, which is in parent. The
+     * first two are this recorder's. */
     int parent, outer, inner;
     char name[16], inner_name[CPPROF__RECORD_NAME]; /* of the last two */
     bool is_shared;
