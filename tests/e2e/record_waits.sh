@@ -24,6 +24,15 @@ within()
     [ -n "$1" ] && [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]
 }
 
+# waited FILE FUNCTION: for 15 ms to 3 s; else what is in the file is shown.
+waited()
+{
+    within "$(delay "$1" "$2")" 15 3000 || {
+        "$cpprof" traces "$1" 2>&1 | head -n 60 | comment
+        return 1
+    }
+}
+
 record()
 {
     rm -f ./*.gz
@@ -63,9 +72,9 @@ for ending in 0 _exit kill; do
     rm -f ./*.gz
     run "$cpprof" record -t wall,cpu -wall 500 -- "$waiter" 15 $ending
     check "wall, $ending: who waits" \
-        within "$(delay wall.pb.gz wait_for_it)" 15 3000
+        waited wall.pb.gz wait_for_it
     check "wall, $ending: and the one that sleeps meanwhile" \
-        within "$(delay wall.pb.gz round_of_waiting)" 15 3000
+        waited wall.pb.gz round_of_waiting
     check "wall, $ending: the state is a label" grep -q 'sleeping$' \
         <("$cpprof" tags wall.pb.gz 2>/dev/null)
 done
@@ -74,7 +83,7 @@ check "wall: a line says how much" grep -qE \
 rm -f ./*.gz
 run "$cpprof" record -t offcpu -wall 500 -- "$waiter" 3 fork 15 kill
 check "offcpu: a child has its own" \
-    within "$(delay "$(echo offcpu.waiter.*.pb.gz)" wait_for_it)" 15 3000
+    waited "$(echo offcpu.waiter.*.pb.gz)" wait_for_it
 check "offcpu: nobody runs" same \
     "$("$cpprof" tags offcpu.pb.gz 2>/dev/null | grep -c 'running$')" 0
 
