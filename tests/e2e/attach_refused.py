@@ -130,6 +130,39 @@ def without_code():
         t.ok("at once", time.monotonic() - begin < 10)
 
 
+def without_new_threads():
+    """The library works on threads of its own."""
+    if not IS_ROOT:
+        t.skip("without new threads", "not root")
+        return
+    program("a limit of no process", """
+#include <sys/resource.h>
+#include <unistd.h>
+int main(void)
+{
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_NPROC, &none);
+    pause();
+}
+""", [], r"can make no thread: its limit of processes is 0", NOBODY)
+    # The namespace may be empty, or have a first process.
+    for child in "", "if (!fork()) pause();":
+        program("children in another namespace" + (child and ", and one there"),
+                """
+#define _GNU_SOURCE
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+    unshare(CLONE_NEWPID);
+    %s
+    pause();
+}
+""" % child.replace("pause", "prctl(PR_SET_PDEATHSIG, 9), pause"), [],
+                r"can make no thread: its children begin in another pid name")
+
+
 def wrong_seconds():
     with Process([host, "nanosleep"]) as h:
         for word in "0.3", "x", "":
@@ -210,6 +243,7 @@ def states():
     for freezer in FREEZERS:
         frozen(*freezer)
     without_code()
+    without_new_threads()
     wrong_seconds()
     traced()
 

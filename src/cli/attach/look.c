@@ -491,6 +491,45 @@ look_at_images(struct look *look)
     return true;
 }
 
+/* The library works on threads of its own. The kernel makes none for who has
+ * its children begin in another pid namespace, and none for a user who may have
+ * none; of another limit than 0 it is not known how much is left. */
+static bool
+look_at_new_threads(struct look *look)
+{
+    const uint64_t unlimited = 1ull << CAP_SYS_RESOURCE | 1ull << CAP_SYS_ADMIN;
+    static const char processes[] = "Max processes";
+    int pid = (int)look->target->pid;
+    struct cpprof__buffer limits = {0};
+    struct stat own, childrens;
+    char path[64], value[32];
+    const char *at;
+    bool is_none;
+
+    if (look->target->is_loaded)
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
+    if (!stat(path, &own)) {
+        snprintf(path, sizeof path, "/proc/%d/ns/pid_for_children", pid);
+        /* That of an empty namespace cannot be followed. */
+        if (stat(path, &childrens) ? !lstat(path, &childrens)
+                                   : childrens.st_ino != own.st_ino)
+            return no(look, "can make no thread: its children begin in another "
+                            "pid namespace (it called unshare or setns)");
+    }
+    cpprof__read_proc(&limits, "/proc/%d/limits", pid);
+    at = limits.data ? strstr((char *)limits.data, processes) : NULL;
+    at = at ? at + strlen(processes) : "";
+    is_none = at[strspn(at, " ")] == '0';
+    cpprof__buffer_free(&limits);
+    cpprof__status_field(&look->status, "CapEff", value, sizeof value);
+    if (is_none && number(look, "Uid") &&
+        !(strtoull(value, NULL, 16) & unlimited))
+        return no(look, "can make no thread: its limit of processes is 0 "
+                        "(ulimit -u)");
+    return true;
+}
+
 /* Does the process see the library where we do? */
 static bool
 look_at_library(struct look *look)
@@ -531,7 +570,8 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
           no(&look, "attaching is not known on this processor yet");
     may = may && look_at_state(&look) && look_at_rights(&look) &&
           look_at_program(&look) && look_at_walls(&look) &&
-          look_at_proc(&look) && look_at_images(&look);
+          look_at_proc(&look) && look_at_images(&look) &&
+          look_at_new_threads(&look);
     if (may && !look_at_library(&look)) /* another folder is what helps */
         may = target->is_visible = false;
     cpprof__buffer_free(&look.status);
