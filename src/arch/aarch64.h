@@ -253,6 +253,12 @@ cpprof__came_by_fault(const void *ucontext)
     return false;
 }
 
+static inline void
+cpprof__bear_unaligned(const void *ucontext)
+{
+    (void)ucontext;
+}
+
 /*
  * cpprof__call_under(scope, fn, arg), see collect/labels/labels_current.c:
  * calls fn(arg) in a frame that holds scope at CPPROF__CALL_UNDER_PLACE bytes

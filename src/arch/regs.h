@@ -32,6 +32,8 @@
  *   CPPROF__SYSCALL_BYTES             length of the system call instruction
  *   cpprof__is_syscall(code)
  *   cpprof__came_by_fault(ucontext)   from a page fault, where that can be told
+ *   cpprof__bear_unaligned(ucontext)  in a handler, if what it interrupted has
+ *                                     words that are not aligned be errors
  *   CPPROF__VDSO_CLOCK                name of the vdso's clock_gettime()
  *   CPPROF__ADDRESS_BITS              of a pointer, lowest first
  *   CPPROF__CALL_UNDER, _PLACE        a call whose frame has a personality

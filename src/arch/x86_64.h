@@ -433,6 +433,18 @@ cpprof__came_by_fault(const void *ucontext)
     return ((const ucontext_t *)ucontext)->uc_mcontext.gregs[REG_EFL] >> 16 & 1;
 }
 
+/* A signal handler begins with the flag AC of the code that it interrupted: a
+ * word that is not aligned is SIGBUS with it. The return sets it again. */
+static inline void
+cpprof__bear_unaligned(const void *ucontext)
+{
+    const unsigned ac = 18;
+
+    if (((const ucontext_t *)ucontext)->uc_mcontext.gregs[REG_EFL] >> ac & 1)
+        __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() &
+                                       ~(1ull << ac));
+}
+
 /*
  * cpprof__call_under(scope, fn, arg), see collect/labels/labels_current.c:
  * calls fn(arg) in a frame that holds scope so many bytes above its stack

@@ -522,7 +522,12 @@ carry_out(struct call *call)
                                     "another is attaching or detaching");
         return;
     }
+    /* Not before: who has the lock waits for threads of ours to end, and must
+     * not wait for one that waits for the lock, of a recorder that was killed.
+     */
     caller = call->caller;
+    if (caller)
+        cpprof__own_list_begin(false, NULL);
     has_loader = try_loader();
     /* The watch would do it soon: the process was stopped until now. */
     if (!call->config || (is_attached && cpprof__control_is_stopped(control)))
@@ -536,6 +541,8 @@ carry_out(struct call *call)
                                     "lock of the loader, which is never free "
                                     "again here");
     }
+    if (caller)
+        cpprof__own_list_end();
     caller = 0;
     cpprof__own_lock_give(&lock);
 }
@@ -573,13 +580,9 @@ run(const char *config, char *message, size_t size)
     struct call call = {.config = config, .status = CPPROF_OK};
     CPPROF__UNCANCELLED;
 
-    if (is_command_thread()) {
+    if (is_command_thread())
         call.caller = (int32_t)syscall(SYS_gettid);
-        cpprof__own_list_begin(false, NULL);
-    }
     carry_out(&call);
-    if (call.caller)
-        cpprof__own_list_end();
     if (message && size)
         snprintf(message, size, "%s",
                  call.status == CPPROF_OK ? "" : call.error.text);

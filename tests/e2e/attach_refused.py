@@ -163,6 +163,34 @@ int main(void)
                 r"can make no thread: its children begin in another pid name")
 
 
+def without_room():
+    """It may have its 300 MB again at any time."""
+    for mb, words in (400, "may not have 32. MB more of address space"), (
+            1024, ""):
+        name = "%d MB of address space" % mb
+        if not build(["cc", "-o", "x", "x.c"], """
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(void)
+{
+    struct rlimit room = {%dul << 20, %dul << 20};
+    setrlimit(RLIMIT_AS, &room);
+    free(malloc(300ul << 20));
+    for (;;)
+        usleep(10000);
+}
+""" % (mb, mb)):
+            t.skip(name, "cannot be compiled here")
+        elif words:
+            with Process(["./x"]) as p:
+                refused(name, p.pid, words)
+        else:
+            with Process(["./x"]) as p:
+                t.same(name + ": enough", run(
+                    [cpprof, "doctor", str(p.pid)])[0], 0)
+
+
 def wrong_seconds():
     with Process([host, "nanosleep"]) as h:
         for word in "0.3", "x", "":
@@ -244,6 +272,7 @@ def states():
         frozen(*freezer)
     without_code()
     without_new_threads()
+    without_room()
     wrong_seconds()
     traced()
 

@@ -552,6 +552,97 @@ def one_with_a_locked_loader_is_left():
     h.communicate()
 
 
+# Its children ask the loader, and wait for nothing without us: it has one
+# thread.
+FORKS_AND_LOADS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    time_t end = time(NULL) + atoi(argv[1]);
+    int status, n_bad = 0;
+    pid_t pid;
+
+    while (time(NULL) < end) {
+        pid = fork();
+        if (!pid) {
+            alarm(10);
+            _exit(!dlopen("libm.so.6", RTLD_NOW));
+        }
+        n_bad += waitpid(pid, &status, 0) != pid || status;
+    }
+    printf("%d\n", n_bad);
+    return n_bad != 0;
+}
+"""
+
+
+def children_may_ask_the_loader():
+    x = compiled(FORKS_AND_LOADS, ())
+    if not x:
+        t.skip("children that ask the loader", "no compiler")
+        return
+    h = subprocess.Popen([x, "8"], stdout=subprocess.PIPE, text=True)
+    n = 0
+    while h.poll() is None:
+        subprocess.run([cpprof, "-p", str(h.pid), "threads"] if n % 4 else
+                       [cpprof, "record", "-p", str(h.pid), "-t", "cpu,heap",
+                        "-duration", "50ms", "-o", "h.pb.gz"],
+                       capture_output=True, check=False, timeout=60)
+        n += 1
+    t.same("children ask the loader while their parent is attached to again "
+           "and again, and each ends well (%d times)" % n,
+           h.communicate()[0], "0\n")
+    t.ok("which was so more than ten times", n > 10, n)
+
+
+STEPS = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+static void on_step(int number) { }
+
+int main(void)
+{
+    struct timespec now;
+    time_t end;
+
+    signal(SIGTRAP, on_step);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    for (end = now.tv_sec + 6; now.tv_sec < end;
+         clock_gettime(CLOCK_MONOTONIC, &now)) {
+        __asm__ volatile("leaq -128(%%rsp), %%rsp\n"
+                         "pushfq; orq $0x100, (%%rsp); popfq\n"
+                         ".rept 200\nnop\n.endr\n"
+                         "pushfq; andq $~0x100, (%%rsp); popfq\n"
+                         "leaq 128(%%rsp), %%rsp" ::: "cc", "memory");
+        free(malloc(100));
+    }
+    return 3;
+}
+"""
+
+
+def one_that_steps_itself_goes_on():
+    x = compiled(STEPS, ())
+    if not x:
+        t.skip("a process with the trap flag", "no compiler")
+        return
+    h = subprocess.Popen([x])
+    while h.poll() is None:
+        subprocess.run([cpprof, "-p", str(h.pid), "threads"],
+                       capture_output=True, check=False, timeout=60)
+    t.same("a process that has set the trap flag ends as it means to",
+           h.returncode, 3)
+
+
 CROSSWISE = r"""
 #include <pthread.h>
 
@@ -716,6 +807,8 @@ def records():
     children_can_be_attached_to()
     one_with_a_locked_loader_is_left()
     children_made_meanwhile_are_left()
+    children_may_ask_the_loader()
+    one_that_steps_itself_goes_on()
     reports_on_processes()
     tells_who_is_stuck()
     records_in_a_pid_namespace()

@@ -26,13 +26,12 @@
 #define ALLOW(name)  FILTER_CASE(SYS_##name, SECCOMP_RET_ALLOW)
 #define ALLOW_OTHERS FILTER_END(SECCOMP_RET_ALLOW)
 
-/* All that a program needs to compute, to allocate, to wait and to end, and
- * what ticks ask for; no file, no thread. */
+/* All that a program needs to compute, to allocate, to wait and to end; no
+ * file, no thread, and not to know its thread's number or another's memory. */
 #define ALLOW_WORK                                                             \
     ALLOW(read), ALLOW(write), ALLOW(close), ALLOW(brk), ALLOW(mmap),          \
         ALLOW(munmap), ALLOW(mremap), ALLOW(mprotect), ALLOW(madvise),         \
-        ALLOW(futex), ALLOW(getrandom), ALLOW(process_vm_readv),               \
-        ALLOW(getpid), ALLOW(gettid), ALLOW(clock_gettime),                    \
+        ALLOW(futex), ALLOW(getrandom), ALLOW(getpid), ALLOW(clock_gettime),   \
         ALLOW(clock_nanosleep), ALLOW(restart_syscall), ALLOW(rt_sigprocmask), \
         ALLOW(rt_sigreturn), ALLOW(exit_group)
 

@@ -396,6 +396,10 @@ seat_thread(struct attempt *a, struct cpprof__held *held,
  * may wait for it who has the lock that pthread_create() takes. */
 #define OF_LIBC (3ull << 31)
 
+/* Flags with which our code would be ended by a signal. */
+#define FLAG_TRAP      (1u << 8)
+#define FLAG_ALIGNMENT (1u << 18)
+
 /* Stop it, and borrow it if it may be. */
 static bool
 try_thread(struct attempt *a, pid_t tid)
@@ -424,6 +428,8 @@ try_thread(struct attempt *a, pid_t tid)
         why = "a thread is in a handler of libc's, or blocks its signals";
     else if (!cpprof__hold_has_descriptor(&held, a->target))
         why = "a thread is none of libc's, or has moved its thread pointer";
+    else if (held.regs.eflags & (FLAG_TRAP | FLAG_ALIGNMENT))
+        why = "a thread runs by single steps, or with alignment checks";
     else if (cpprof__hold_is_dispatched(&held))
         why = "the program answers system calls of a thread itself "
               "(PR_SET_SYSCALL_USER_DISPATCH)";

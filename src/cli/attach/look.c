@@ -495,19 +495,13 @@ look_at_images(struct look *look)
  * its children begin in another pid namespace, and none for a user who may have
  * none; of another limit than 0 it is not known how much is left. */
 static bool
-look_at_new_threads(struct look *look)
+look_at_new_threads(struct look *look, uint64_t limit)
 {
     const uint64_t unlimited = 1ull << CAP_SYS_RESOURCE | 1ull << CAP_SYS_ADMIN;
-    static const char processes[] = "Max processes";
     int pid = (int)look->target->pid;
-    struct cpprof__buffer limits = {0};
     struct stat own, childrens;
     char path[64], value[32];
-    const char *at;
-    bool is_none;
 
-    if (look->target->is_loaded)
-        return true;
     snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
     if (!stat(path, &own)) {
         snprintf(path, sizeof path, "/proc/%d/ns/pid_for_children", pid);
@@ -517,17 +511,59 @@ look_at_new_threads(struct look *look)
             return no(look, "can make no thread: its children begin in another "
                             "pid namespace (it called unshare or setns)");
     }
-    cpprof__read_proc(&limits, "/proc/%d/limits", pid);
-    at = limits.data ? strstr((char *)limits.data, processes) : NULL;
-    at = at ? at + strlen(processes) : "";
-    is_none = at[strspn(at, " ")] == '0';
-    cpprof__buffer_free(&limits);
     cpprof__status_field(&look->status, "CapEff", value, sizeof value);
-    if (is_none && number(look, "Uid") &&
-        !(strtoull(value, NULL, 16) & unlimited))
-        return no(look, "can make no thread: its limit of processes is 0 "
-                        "(ulimit -u)");
-    return true;
+    return limit || !number(look, "Uid") ||
+           strtoull(value, NULL, 16) & unlimited ||
+           no(look, "can make no thread: its limit of processes is 0 "
+                    "(ulimit -u)");
+}
+
+/* Tunables. What the library maps at most for all kinds, little of which ever
+ * becomes memory; under a limit its tables take half of that, and a thread may
+ * have libc map an arena. */
+#define ROOM_BYTES  (480ull << 20)
+#define ARENA_BYTES (128ull << 20)
+
+/* The most that the program ever had counts, as it may want that again. */
+static bool
+look_at_room(struct look *look, uint64_t limit)
+{
+    uint64_t most = (uint64_t)number(look, "VmPeak") << 10, room = ROOM_BYTES;
+
+    if (limit / 2 + ARENA_BYTES < room)
+        room = limit / 2 + ARENA_BYTES;
+    return most + room <= limit ||
+           no(look,
+              "may not have %llu MB more of address space, which profiling "
+              "maps (ulimit -v)",
+              (unsigned long long)room >> 20);
+}
+
+/* A soft limit in the text of /proc/PID/limits; UINT64_MAX: none. */
+static uint64_t
+limit_in(const struct cpprof__buffer *limits, const char *name)
+{
+    const char *at = limits->data ? strstr((char *)limits->data, name) : NULL;
+
+    at = at ? at + strlen(name) : "";
+    at += strspn(at, " ");
+    return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : UINT64_MAX;
+}
+
+/* One that has the library has made and mapped what it needs. */
+static bool
+look_at_limits(struct look *look)
+{
+    struct cpprof__buffer limits = {0};
+    bool may;
+
+    if (look->target->is_loaded)
+        return true;
+    cpprof__read_proc(&limits, "/proc/%d/limits", (int)look->target->pid);
+    may = look_at_new_threads(look, limit_in(&limits, "Max processes")) &&
+          look_at_room(look, limit_in(&limits, "Max address space"));
+    cpprof__buffer_free(&limits);
+    return may;
 }
 
 /* Does the process see the library where we do? */
@@ -570,8 +606,7 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
           no(&look, "attaching is not known on this processor yet");
     may = may && look_at_state(&look) && look_at_rights(&look) &&
           look_at_program(&look) && look_at_walls(&look) &&
-          look_at_proc(&look) && look_at_images(&look) &&
-          look_at_new_threads(&look);
+          look_at_proc(&look) && look_at_images(&look) && look_at_limits(&look);
     if (may && !look_at_library(&look)) /* another folder is what helps */
         may = target->is_visible = false;
     cpprof__buffer_free(&look.status);

@@ -20,7 +20,6 @@
 #include <time.h>
 
 static struct cpprof__session_current *const current = &cpprof__session_current;
-static __thread bool holds_loader;
 
 /* ---- the loader ------------------------------------------------------- */
 
@@ -58,16 +57,13 @@ cpprof__session_after_unload(void)
 void
 cpprof__session_before_fork(void)
 {
-    holds_loader = cpprof__action_is_installed();
-    if (holds_loader)
-        cpprof__loader_before_fork();
+    cpprof__loader_before_fork();
 }
 
 void
 cpprof__session_after_fork(void)
 {
-    if (holds_loader)
-        cpprof__loader_after_fork();
+    cpprof__loader_after_fork();
 }
 
 /* The child drops the parent's session: its thread is not here, and its memory

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_lock.h"
+#include "collect/signal/unwind/stack_view.h"
 
 #include <limits.h>
 #include <link.h>
@@ -229,6 +230,7 @@ void
 cpprof__proc_note_filter(void)
 {
     store_relaxed(&had_filter, true);
+    cpprof__stack_view_probe_own();
 }
 
 bool

@@ -56,7 +56,8 @@ bool
 cpprof__proc_has_own_filter(void);
 
 /* The program, or a parent of this child, is about to set one up, as it said by
- * prctl(); and did it? Safety: AS. */
+ * prctl(); and did it? From then on a thread reads what is its own without the
+ * kernel's copying, for which a filter may kill. Safety: AS. */
 void
 cpprof__proc_note_filter(void);
 bool

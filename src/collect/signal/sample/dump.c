@@ -303,7 +303,9 @@ note_wait(struct cpprof__dump_slot *slot, uint64_t sequence, bool has_hook)
 static void
 note_self(struct cpprof__dump_slot *slot)
 {
-    store_relaxed(&cpprof__self.tid, (int32_t)syscall(SYS_gettid));
+    /* The question came to nobody else. The kernel is not asked: a filter of
+     * the program may kill for that. */
+    store_relaxed(&cpprof__self.tid, load_relaxed(&slot->tid));
     store_relaxed(&slot->self,
                   (const struct cpprof__thread_self *)&cpprof__self);
     store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));

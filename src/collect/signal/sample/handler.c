@@ -44,6 +44,19 @@
 void (*cpprof__libc_handler)(int signo, siginfo_t *info, void *context);
 void (*cpprof__script_tick)(uint64_t value);
 
+/* Which slot has this event, if its thread is one that is known by its tid? The
+ * kernel is asked for a tid only otherwise: a filter of the program may kill
+ * for that. */
+static struct cpprof__thread *
+known_thread(const struct cpprof__thread_self *self, int32_t fd)
+{
+    int32_t tid = load_relaxed(&self->tid);
+    struct cpprof__thread *t =
+        fd >= 0 && tid ? cpprof__thread_of_tid(tid) : NULL;
+
+    return t && load_relaxed(&t->perf_fd) == fd ? t : NULL;
+}
+
 /* The slot of the running thread. It is found by tid once and then remembered.
  * It is looked up again if the event does not belong to that slot, because a
  * bare clone() shares its creator's thread-local storage. fd is -1 when no
@@ -56,7 +69,9 @@ running_thread(uint32_t generation, int32_t fd)
 
     if (!self->thread || self->generation != generation ||
         (fd >= 0 && load_relaxed(&self->thread->perf_fd) != fd)) {
-        self->thread = cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+        self->thread = known_thread(self, fd);
+        if (!self->thread)
+            self->thread = cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
         self->generation = self->thread ? generation : 0;
     }
     return self->thread;
@@ -356,6 +371,8 @@ cpprof__on_signal(int signo, siginfo_t *info, void *context)
 {
     enum cpprof__signal_source source = cpprof__signal_source(info);
 
+    if (source != CPPROF__FROM_OTHERS)
+        cpprof__bear_unaligned(context);
     if (source == CPPROF__FROM_OTHERS)
         pass_on(signo, info, context);
     else if (cpprof__thread_pointer_is_libcs())

@@ -29,6 +29,16 @@
 /* Set once process_vm_readv was refused; never cleared in production. */
 static uint32_t copy_refused;
 
+/* Set before a filter of system calls comes, which may kill for it; never
+ * cleared. */
+static uint32_t own_is_probed;
+
+void
+cpprof__stack_view_probe_own(void)
+{
+    store_relaxed(&own_is_probed, 1);
+}
+
 void
 cpprof__stack_view_refuse_copy(bool refuse)
 {
@@ -104,7 +114,8 @@ cpprof__stack_fetch(struct cpprof__stack_view *view, uintptr_t at, size_t n)
     view->window_n = 0;
     if (at > UINTPTR_MAX - n || n == 0 || n > WINDOW_BYTES)
         return false;
-    if (!load_relaxed(&copy_refused)) {
+    if (!load_relaxed(&copy_refused) &&
+        (view->copies_only || !load_relaxed(&own_is_probed))) {
         got = copy(view->window, at, n);
         if (is_refused(got))
             store_relaxed(&copy_refused, 1);

@@ -86,6 +86,12 @@ stack_read(struct cpprof__stack_view *view, uintptr_t at, uintptr_t *value)
 bool
 cpprof__stack_view_copies(void);
 
+/* From now on memory is copied by the kernel only where it is another thread's
+ * (copies_only): what a thread reads of itself is probed by rt_sigprocmask,
+ * which libc needs, too. */
+void
+cpprof__stack_view_probe_own(void);
+
 /*
  * For tests: behave as where process_vm_readv is refused (by seccomp, or by a
  * kernel without it).
