@@ -37,6 +37,24 @@ cpprof__utf8_next(const char *text, size_t n, uint32_t *rune)
 }
 
 void
+cpprof__put_utf8(struct cpprof__buffer *out, const char *text, size_t n)
+{
+    uint32_t rune;
+    size_t used;
+
+    for (; n; text += used, n -= used) {
+        /* It ends at a zero byte, which is a character, too. */
+        used = *text ? cpprof__utf8_next(text, n, &rune) : 1;
+        if (used) {
+            cpprof__buffer_append(out, text, used);
+        } else {
+            cpprof__buffer_append(out, "\xef\xbf\xbd", 3);
+            used = 1;
+        }
+    }
+}
+
+void
 cpprof__clean_text(char *text)
 {
     uint32_t rune;

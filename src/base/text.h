@@ -16,6 +16,10 @@
 size_t
 cpprof__utf8_next(const char *text, size_t n, uint32_t *rune);
 
+/* Append n bytes with U+FFFD for each that is not UTF-8; zero bytes are. */
+void
+cpprof__put_utf8(struct cpprof__buffer *out, const char *text, size_t n);
+
 /* Put '?' for each byte that a terminal may obey: controls of ASCII, those of
  * Latin-1 as UTF-8 has them, and all that is not UTF-8. */
 void

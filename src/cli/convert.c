@@ -11,6 +11,7 @@
 #include "cli/ndjson.h"
 #include "cli/output_file.h"
 #include "cli/resource.h"
+#include "cli/terminal.h"
 
 #include <cpprof/pprof/change.h>
 
@@ -329,6 +330,7 @@ open_output(const struct words *w, struct cpprof_writer *writer,
     if (!to_stdout(w))
         return cpprof__output_file(w->output, writer, error);
     cpprof_writer_to_fd(STDOUT_FILENO, writer);
+    *writer = cpprof__clean_writer(*writer, STDOUT_FILENO);
     return CPPROF_OK;
 }
 

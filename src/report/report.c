@@ -221,6 +221,9 @@ prepare(struct cpprof__report *r)
     uint32_t unit;
 
     status = cpprof__label_units_make(r->p, &r->label_units, r->error);
+    if (status == CPPROF_OK && r->options->warn)
+        status = cpprof__label_units_tell(
+            r->p, &r->label_units, r->options->warn, r->options->ctx, r->error);
     if (status == CPPROF_OK)
         status = add_tag_frames(r);
     if (status == CPPROF_OK && relative)

@@ -163,6 +163,14 @@ def test_guards(s):
             ("same-site", "/ui/api/boxes", 403)):
         tap.same("%s, asked by %s" % (path, site),
                  s.ask(path, headers={"Sec-Fetch-Site": site})[0], wanted)
+    # A browser that does not say which site asks.
+    for origin, path, wanted in (
+            ("http://evil.example", api, 403), ("null", api, 403),
+            ("http://127.0.0.1:%d" % s.port, api, 200),
+            ("http://evil.example", page, 200)):
+        tap.same("%s, asked by a page of %s" % (path, origin),
+                 s.ask(path, host="127.0.0.1:%d" % s.port,
+                       headers={"Origin": origin})[0], wanted)
     for site, origin in ((None, None), ("cross-site", None), ("none", None),
                          ("same-site", "http://localhost:%d" % s.port),
                          (None, "http://evil.example"), (None, "null")):

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,16 +31,29 @@ extern char **environ;
 
 /* ------------------------------------------------------------- graph ---- */
 
+static int
+take(void *ctx, const void *data, size_t n)
+{
+    struct cpprof__buffer *text = ctx;
+
+    cpprof__buffer_append(text, data, n);
+    return text->failed ? ENOMEM : 0;
+}
+
 /* Write the graph's text to a file without a name, to be read from its start.
- */
+ * dot gives up on some bytes that are no UTF-8. */
 static enum cpprof_status
 write_graph(struct pprof_profile *profile,
             const struct pprof_report_options *options, int *fd,
             struct cpprof_error *error)
 {
     struct pprof_report_options o = *options;
+    struct cpprof__buffer text = {0}, clean = {0};
+    struct cpprof_writer to_text = {
+        .size = sizeof to_text, .write = take, .ctx = &text};
     struct cpprof_writer writer;
     enum cpprof_status status;
+    int failure = 0;
 
     o.flags |= PPROF_REPORT_PICTURE;
     *fd = memfd_create("graph", MFD_CLOEXEC);
@@ -47,10 +61,19 @@ write_graph(struct pprof_profile *profile,
         return cpprof__fail(error, CPPROF_SYSTEM, errno,
                             "no memory for the graph: %s", strerror(errno));
     cpprof_writer_to_fd(*fd, &writer);
-    status = pprof_report_write(profile, &writer, PPROF_REPORT_DOT, &o, error);
-    if (status == CPPROF_OK && lseek(*fd, 0, SEEK_SET) != 0)
-        status = cpprof__fail(error, CPPROF_SYSTEM, errno,
-                              "reading the graph: %s", strerror(errno));
+    status = pprof_report_write(profile, &to_text, PPROF_REPORT_DOT, &o, error);
+    if (status == CPPROF_OK) {
+        cpprof__put_utf8(&clean, (const char *)text.data, text.n);
+        failure = clean.failed ? ENOMEM
+                               : writer.write(writer.ctx, clean.data, clean.n);
+    }
+    if (status == CPPROF_OK && !failure && lseek(*fd, 0, SEEK_SET) != 0)
+        failure = errno;
+    if (status == CPPROF_OK && failure)
+        status = cpprof__fail(error, CPPROF_SYSTEM, failure,
+                              "the graph for dot: %s", strerror(failure));
+    cpprof__buffer_free(&text);
+    cpprof__buffer_free(&clean);
     return status;
 }
 

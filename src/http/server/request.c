@@ -256,7 +256,12 @@ find_denial(struct cpprof__http_request *r, const struct headers *h,
 {
     const struct cpprof__http_server *s = r->server;
     const char *host = r->target.host ? r->target.host : h->host;
+    const char *site = h->fetch_site;
 
+    /* Browsers that do not say it name the page. */
+    if (!site && h->origin &&
+        !cpprof__http_is_same_origin(NULL, h->origin, host))
+        site = "cross-site";
     *why = "Unauthorized: \"Authorization: Bearer TOKEN\" is needed";
     if (s->token && !cpprof__http_token_is(h->authorization, s->token))
         return 401;
@@ -267,8 +272,7 @@ find_denial(struct cpprof__http_request *r, const struct headers *h,
     if (s->guards_names && !cpprof__http_host_is_here(host))
         return 403;
     *why = "Forbidden: a page of another site asks";
-    if (s->guards_names &&
-        !cpprof__http_site_may_ask(h->fetch_site, r->target.path))
+    if (s->guards_names && !cpprof__http_site_may_ask(site, r->target.path))
         return 403;
     *why = "Forbidden: only its own page may change something";
     if (s->host->is_private && !is_reading(method) &&

@@ -231,9 +231,15 @@ static enum cpprof_status
 name_function(struct pprof_profile *p, struct pprof_function *f,
               enum pprof_demangle mode, struct cpprof_error *error)
 {
+    size_t n = cpprof__strings_n(&p->strings, f->system_name);
     struct cpprof__buffer out = {0};
     uint32_t name;
 
+    /* No compiler makes a name with a zero byte, which would end it here. */
+    if (strlen(cpprof__strings_text(&p->strings, f->system_name)) != n) {
+        f->name = f->system_name;
+        return CPPROF_OK;
+    }
     simplify(cpprof__strings_text(&p->strings, f->system_name), mode, &out);
     name = out.failed ? CPPROF__NO_STRING
                       : cpprof__strings_add_text(&p->strings, (char *)out.data);

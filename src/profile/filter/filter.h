@@ -60,6 +60,17 @@ enum cpprof_status
 cpprof__label_units_make(struct pprof_profile *p,
                          struct cpprof__label_units *units,
                          struct cpprof_error *error);
+
+/*
+ * For each key with numbers of several units, by the names of the keys: say
+ * which one is used, and which others there are. Numbers of those are read as
+ * if they had it. Source: Go's identifyNumLabelUnits.
+ */
+enum cpprof_status
+cpprof__label_units_tell(const struct pprof_profile *p,
+                         const struct cpprof__label_units *units,
+                         void (*tell)(void *ctx, const char *line), void *ctx,
+                         struct cpprof_error *error);
 void
 cpprof__label_units_free(struct cpprof__label_units *units);
 

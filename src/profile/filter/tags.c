@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------- units ---- */
@@ -85,6 +86,83 @@ cpprof__label_units_make(struct pprof_profile *p,
                 return cpprof__fail_nomem(error);
         }
     return CPPROF_OK;
+}
+
+/* A key, and a unit that is not the one it is read in; both as text. */
+struct other_unit {
+    const char *key, *unit, *used;
+};
+
+static int
+by_key_and_unit(const void *a, const void *b)
+{
+    const struct other_unit *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+
+    return order ? order : strcmp(x->unit, y->unit);
+}
+
+typedef CPPROF__ARRAY(struct other_unit) other_units;
+
+static bool
+add_others(const struct pprof_profile *p, uint32_t set,
+           const struct cpprof__label_units *units, other_units *others)
+{
+    size_t n, i;
+    const struct pprof_label *l = cpprof__label_set(&p->labels, set, &n);
+
+    for (i = 0; i < n; i++) {
+        if (l[i].kind != PPROF_LABEL_NUMBER || !l[i].unit ||
+            l[i].unit == units->units[l[i].key])
+            continue;
+        if (!CPPROF__ARRAY_ROOM(others, 1))
+            return false;
+        others->at[others->n++] = (struct other_unit){
+            cpprof__strings_text(&p->strings, l[i].key),
+            cpprof__strings_text(&p->strings, l[i].unit),
+            cpprof__strings_text(&p->strings, units->units[l[i].key])};
+    }
+    return true;
+}
+
+enum cpprof_status
+cpprof__label_units_tell(const struct pprof_profile *p,
+                         const struct cpprof__label_units *units,
+                         void (*tell)(void *ctx, const char *line), void *ctx,
+                         struct cpprof_error *error)
+{
+    uint8_t *used = cpprof__used_label_sets(p);
+    struct cpprof__buffer line = {0};
+    other_units others = {0};
+    bool failed = !used;
+    uint32_t set;
+    size_t i;
+
+    for (set = 0; !failed && set < p->labels.sets.n; set++)
+        failed = used[set] && !add_others(p, set, units, &others);
+    cpprof__free(used);
+    if (others.n)
+        qsort(others.at, others.n, sizeof *others.at, by_key_and_unit);
+    for (i = 0; !failed && i < others.n; i++) {
+        const struct other_unit *o = &others.at[i];
+
+        if (!i || strcmp(o[-1].key, o->key) != 0)
+            cpprof__buffer_printf(
+                &line, "For tag %s used unit %s, also encountered unit(s) %s",
+                o->key, o->used, o->unit);
+        else if (strcmp(o[-1].unit, o->unit) != 0)
+            cpprof__buffer_printf(&line, ", %s", o->unit);
+        if (i + 1 < others.n && strcmp(o->key, o[1].key) == 0)
+            continue;
+        cpprof__buffer_append(&line, "", 1);
+        failed = line.failed;
+        if (!failed)
+            tell(ctx, (char *)line.data);
+        line.n = 0;
+    }
+    cpprof__buffer_free(&line);
+    CPPROF__ARRAY_FREE(&others);
+    return failed ? cpprof__fail_nomem(error) : CPPROF_OK;
 }
 
 void
@@ -208,7 +286,7 @@ parse_filter(struct tag_filter *f, const char *text, const char *what,
     if (f->any)
         return CPPROF_OK;
     if (equals) {
-        f->has_key = true;
+        f->has_key = equals > text; /* "=VALUE": of any key */
         f->key =
             cpprof__strings_find(&f->p->strings, text, (size_t)(equals - text));
         text = equals + 1;

@@ -11,24 +11,6 @@
 
 #include <string.h>
 
-void
-cpprof__otlp_put_clean(struct cpprof__buffer *out, const char *text, size_t n)
-{
-    uint32_t rune;
-    size_t used;
-
-    for (; n; text += used, n -= used) {
-        /* It ends at a zero byte, which is a character, too. */
-        used = *text ? cpprof__utf8_next(text, n, &rune) : 1;
-        if (used) {
-            cpprof__buffer_append(out, text, used);
-        } else {
-            cpprof__buffer_append(out, "\xef\xbf\xbd", 3);
-            used = 1;
-        }
-    }
-}
-
 bool
 cpprof__otlp_is_clean(const char *text, size_t n)
 {
@@ -52,7 +34,7 @@ cpprof__otlp_put_pair(struct cpprof__buffer *out, uint32_t field,
     cpprof__put_bytes(out, 1, key, n_key);
     value = cpprof__put_begin(out);
     inner = cpprof__put_begin(out);
-    cpprof__otlp_put_clean(out, text, n);
+    cpprof__put_utf8(out, text, n);
     cpprof__put_end(out, VALUE_STRING, inner);
     cpprof__put_end(out, 2, value);
     cpprof__put_end(out, field, mark);
@@ -76,7 +58,7 @@ put_decoded(struct cpprof__buffer *out, const char *text, size_t n)
         }
         cpprof__buffer_append(&plain, &c, 1);
     }
-    cpprof__otlp_put_clean(out, (const char *)plain.data, plain.n);
+    cpprof__put_utf8(out, (const char *)plain.data, plain.n);
     out->failed |= plain.failed;
     cpprof__buffer_free(&plain);
 }
@@ -161,7 +143,7 @@ put_attribute(struct cpprof__buffer *out, const struct attribute *a)
     uint64_t n = 0;
 
     inner = cpprof__put_begin(out);
-    cpprof__otlp_put_clean(out, a->key, a->n_key);
+    cpprof__put_utf8(out, a->key, a->n_key);
     cpprof__put_end(out, 1, inner);
     value = cpprof__put_begin(out);
     if (is_number(a)) {

@@ -8,9 +8,7 @@
 /* Fields of AnyValue. */
 enum { VALUE_STRING = 1, VALUE_BOOL, VALUE_INT, VALUE_ARRAY = 5 };
 
-/* Append text; what is not UTF-8 becomes U+FFFD. Is there nothing to change? */
-void
-cpprof__otlp_put_clean(struct cpprof__buffer *out, const char *text, size_t n);
+/* Is there nothing in it that cpprof__put_utf8() changes? */
 bool
 cpprof__otlp_is_clean(const char *text, size_t n);
 

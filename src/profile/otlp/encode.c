@@ -74,7 +74,7 @@ number_of_text(struct encoder *e, const char *text, size_t n)
 
     if (cpprof__otlp_is_clean(text, n))
         return intern(e, &e->strings, text, n);
-    cpprof__otlp_put_clean(&clean, text, n);
+    cpprof__put_utf8(&clean, text, n);
     number = intern(e, &e->strings, clean.data, clean.n);
     e->failed |= clean.failed;
     cpprof__buffer_free(&clean);
@@ -111,8 +111,8 @@ put_text_value(struct encoder *e, struct cpprof__buffer *b, uint32_t string)
 {
     size_t mark = cpprof__put_begin(b);
 
-    cpprof__otlp_put_clean(b, text_of(e, string),
-                           cpprof__strings_n(&e->p->strings, string));
+    cpprof__put_utf8(b, text_of(e, string),
+                     cpprof__strings_n(&e->p->strings, string));
     cpprof__put_end(b, VALUE_STRING, mark);
 }
 
@@ -239,14 +239,37 @@ put_value(struct encoder *e, const struct pprof_label *label)
         cpprof__put_uint(&e->scratch, VALUE_INT, (uint64_t)label->num);
 }
 
+/* An attribute has one unit: numbers of others have theirs behind them, as a
+ * text. */
+static void
+put_value_in(struct encoder *e, const struct pprof_label *label, uint32_t unit)
+{
+    char text[32];
+    size_t mark;
+
+    if (label->kind != PPROF_LABEL_NUMBER || label->unit == unit) {
+        put_value(e, label);
+        return;
+    }
+    snprintf(text, sizeof text, "%lld ", (long long)label->num);
+    mark = cpprof__put_begin(&e->scratch);
+    cpprof__put_utf8(&e->scratch, text, strlen(text));
+    cpprof__put_utf8(&e->scratch, text_of(e, label->unit),
+                     cpprof__strings_n(&e->p->strings, label->unit));
+    cpprof__put_end(&e->scratch, VALUE_STRING, mark);
+}
+
 /* The attribute of n labels of one key, an array if there are several: no list
  * may have a key twice. */
 static uint32_t
 label_attribute(struct encoder *e, uint32_t key,
                 const struct pprof_label *labels, size_t n)
 {
-    uint32_t unit = labels->kind == PPROF_LABEL_NUMBER ? labels->unit : 0;
     size_t mark = begin_attribute(e, key), array, one, i;
+    uint32_t unit = 0;
+
+    for (i = n; i--;) /* that of the first number */
+        unit = labels[i].kind == PPROF_LABEL_NUMBER ? labels[i].unit : unit;
 
     if (n == 1) {
         put_value(e, labels);
@@ -255,9 +278,8 @@ label_attribute(struct encoder *e, uint32_t key,
     array = cpprof__put_begin(&e->scratch);
     for (i = 0; i < n; i++) {
         one = cpprof__put_begin(&e->scratch);
-        put_value(e, &labels[i]);
+        put_value_in(e, &labels[i], unit);
         cpprof__put_end(&e->scratch, 1, one);
-        unit = labels[i].kind == PPROF_LABEL_NUMBER ? labels[i].unit : unit;
     }
     cpprof__put_end(&e->scratch, VALUE_ARRAY, array);
     return end_attribute(e, mark, number(e, unit));

@@ -98,14 +98,16 @@ append_key(struct traces *t, const struct pprof_label *l, size_t n,
     const struct cpprof__strings *strings = &t->r->p->strings;
     size_t i;
 
-    cpprof__buffer_printf(out,
-                          "%10s: ", cpprof__strings_text(strings, l[0].key));
+    for (i = cpprof__strings_n(strings, l[0].key); i < 10; i++)
+        cpprof__buffer_append(out, " ", 1);
+    cpprof__append_string(t->r->p, l[0].key, out);
+    cpprof__buffer_append(out, ": ", 2);
     for (i = 0; i < n && l[i].key == l[0].key && l[i].kind == l[0].kind; i++) {
         char text[CPPROF__LABEL_TEXT];
 
         if (l[i].kind == PPROF_LABEL_TEXT) {
-            cpprof__buffer_printf(out, " %s",
-                                  cpprof__strings_text(strings, l[i].text));
+            cpprof__buffer_append(out, " ", 1);
+            cpprof__append_string(t->r->p, l[i].text, out);
             continue;
         }
         cpprof__scaled_label(
