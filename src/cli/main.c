@@ -87,7 +87,7 @@ help(int argc, char **argv)
     const struct cpprof__command *c = argc > 1 ? find(argv[1]) : NULL;
     char *ask[] = {argv[argc > 1], "-help", NULL};
 
-    if (c && c->flags)
+    if (c && c->run != help)
         return c->run(2, ask);
     if (argc > 1)
         return help_on(argv[1]);

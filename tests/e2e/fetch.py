@@ -268,7 +268,7 @@ def answers(tap, host):
     tap.matches("a long error is cut",
                 r": server response: 500 .* - x+$", got.err)
     got = raw("http://%s/profile" % serve_rubbish())
-    tap.matches("not HTTP", r": http fetch: ", got.err)
+    tap.matches("not HTTP", r": http fetch: (?!unsupported protocol)", got.err)
     got = raw("http://127.0.0.1:1/profile")
     tap.matches("nobody there", r": http fetch: .*[Cc]onnect", got.err)
     got = raw("ftp://%s/profile" % host)

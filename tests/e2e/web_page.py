@@ -182,6 +182,14 @@ def test_keys(b):
 
 
 def test_sandwich(b, s):
+    # An address with a filter that is no regexp.
+    b.open(s.url + "flamegraph?f=%5B")
+    b.wait("document.querySelector('main').textContent.includes('regexp')", 10)
+    tap.same("a filter that is wrong stands in front of the field",
+             text(b, ".chip span"), "focus=[")
+    b.tell("document.querySelector('.chip button').click()")
+    tap.ok("and a click takes it away", b.wait(
+        "cpprof.shown().some(r => r.name === 'parse')", 5))
     b.open(s.url + "flamegraph?p=%5Eeval%24")
     b.wait("location.pathname.endsWith('sandwich')", 5)
     ready(b)

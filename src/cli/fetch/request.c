@@ -353,7 +353,9 @@ cpprof__request_result(const struct cpprof__request *r, CURLcode code,
     if (answered && !is_ok(r))
         return cpprof__fail(error, CPPROF_BAD_DATA, 0, "server response: %s",
                             r->status);
-    if (code == CURLE_UNSUPPORTED_PROTOCOL && r->status[0] == 0)
+    /* libcurl says the same of an answer without a line of HTTP. */
+    if (code == CURLE_UNSUPPORTED_PROTOCOL && r->status[0] == 0 &&
+        strncasecmp(url->text, "http", 4) != 0)
         return cpprof__fail(error, CPPROF_BAD_DATA, 0,
                             "http fetch: unsupported protocol scheme \"%.*s\"",
                             (int)strcspn(url->text, ":"), url->text);

@@ -652,16 +652,26 @@ function findTheme() {
   theme(saved || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' :
     'light'));
 }
-async function begin() {
-  const came = JSON.parse($('first').textContent);
-  $('first').remove();
+// What the bar shows. A filter of the address may be wrong: it can be taken away
+// in the bar, which then shows what is there without filters.
+async function readProfile(came) {
+  state.start = came.start || await (await get('api/status', 'status')).json();
   try {
-    state.start = came.start ||
-      await (await get('api/status', 'status')).json();
     if (came.first) takeFirst(isFlame() ? came.first.data :
       {profile: came.first.data}, came.first.note, firstBoxes());
     else await waitForProfile();
     state.profile = await ask('profile', {}, 'profile');
+  } catch (e) {
+    if (!(e instanceof Refused && state.start.ready)) throw e;
+    state.profile = await ask('profile', Object.fromEntries(
+      FILTERS.map(name => [name, null])), 'profile');
+  }
+}
+async function begin() {
+  const came = JSON.parse($('first').textContent);
+  $('first').remove();
+  try {
+    await readProfile(came);
   } catch (e) {
     put(note(e instanceof Refused ? e.message : 'cpprof has ended; its terminal ' +
       'tells why.', true));
