@@ -207,7 +207,7 @@ labels_keep_and_drop_samples(void **state)
         {NULL, "+1kb:1mb", F | I, TWO "; " THREE},
         {"-1kb:1mb", NULL, F, ONE},
         {"n=kb", NULL, 0, ""},
-        {"=v", NULL, 0, ""},
+        {"=v1", NULL, F, ONE}, /* of any key */
     };
     size_t i;
 

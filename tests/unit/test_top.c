@@ -437,6 +437,7 @@ expression_that_matches_nothing_is_told(void **state)
     options.tagroot = "none";
     assert_int_equal(report_text_top(p, options, &t, NULL), CPPROF_OK);
     assert_string_equal((char *)t.warnings.data,
+                        "For tag n used unit kb, also encountered unit(s) mb\n"
                         "TagRoot expression matched no samples\n"
                         "Focus expression matched no samples\n"
                         "Ignore expression matched no samples\n"

@@ -379,6 +379,7 @@ cpprof__blocked_threads_want_table(void)
 
     /* To know whether the kernel copies it has to be asked. */
     cpprof__own_lock_take(&lock);
+    scratch.view.copies_only = true;
     cpprof__stack_fetch(&scratch.view, (uintptr_t)&word, sizeof word);
     cpprof__own_lock_give(&lock);
     return !cpprof__stack_view_copies() && !cpprof__own_thread_has_table();
