@@ -100,11 +100,17 @@ def processes_of_two_users():
                               stdout=subprocess.PIPE, **rights)
              for rights in ({}, NOBODY)]
     pids = [p.stdout.readline().split()[0] for p in begun]
-    done = subprocess.run([cpprof, "record", "-p", ",".join(pids), "-duration",
-                           "1", "-o", "c.pb.gz"], capture_output=True,
-                          text=True, check=False, timeout=120)
+    for seconds in "1", "5", "20":  # others may have the processors
+        for file in glob.glob("c*.pb.gz"):
+            os.remove(file)
+        done = subprocess.run([cpprof, "record", "-p", ",".join(pids),
+                               "-duration", seconds, "-o", "c.pb.gz"],
+                              capture_output=True, text=True, check=False,
+                              timeout=120)
+        found = samples(glob.glob("c*.pb.gz"))
+        if len(found) == 2 and min(found) > 0.1:
+            break
     t.same("processes of two users are attached to", done.returncode, 0)
-    found = samples(glob.glob("c*.pb.gz"))
     t.ok("both have samples", len(found) == 2 and min(found) > 0.1, found,
          done.stderr)
     for p in begun:
