@@ -7,7 +7,7 @@ local function work(n)
     return x
 end
 
-local N = 1e6
+local N = tonumber(arg[4]) -- so long does each work
 local thing = setmetatable({}, {
     __add = function(a, b)
         local x = work(N) return x
@@ -45,7 +45,7 @@ local list = {}
 for i = 1, 60000 do list[i] = i * 7919 % 50021 end
 table.sort(list, function(a, b) return a < b end)
 assert(load(string.dump(work, true)))(N) -- stripped
-assert(load("local x = 0 for i = 1, 1e6 do x = x + i end"))()
+assert(load("local x = 0 for i = 1, (...) do x = x + i end"))(N)
 os.execute "sleep 0.3" -- sleeps
 local heap = {}
 for i = 1, 3e5 do heap[i] = {} end
