@@ -240,7 +240,7 @@ main(void)
     toy_make(&toy);
     toy_learn(&toy, toy_vm);
     check_tries(4, shares);
-    check_tries(4, callbacks);
+    check_tries(6, callbacks);
     check_tries(4, wall);
     toy_run(&toy, &taking);
     return check_done();
