@@ -371,11 +371,12 @@ cpprof__on_signal(int signo, siginfo_t *info, void *context)
 {
     enum cpprof__signal_source source = cpprof__signal_source(info);
 
-    if (source != CPPROF__FROM_OTHERS)
-        cpprof__bear_unaligned(context);
-    if (source == CPPROF__FROM_OTHERS)
+    if (source == CPPROF__FROM_OTHERS) {
         pass_on(signo, info, context);
-    else if (cpprof__thread_pointer_is_libcs())
+        return;
+    }
+    cpprof__bear_unaligned(context);
+    if (cpprof__thread_pointer_is_libcs())
         answer(source, info, context);
     else
         answer_without_libc(source, info);
