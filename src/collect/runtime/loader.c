@@ -16,9 +16,12 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* Tunables. A look at the list takes microseconds; one that takes longer waits
- * for the loader's lock itself, and does not have it. */
-#define LOOKS_MAX 200u
+/* Tunables. A look at the list takes microseconds, and as long as it has no
+ * processor: on a busy machine some tens of milliseconds. One that takes longer
+ * waits for the loader's lock itself, which who forks has, and does not have
+ * it.
+ */
+#define LOOKS_MAX 4000u
 #define LOOK_NS   50000
 
 static uint32_t n_asking CPPROF__AT_START;
