@@ -5,8 +5,8 @@
  * (daemon, forkpty) has only our own handlers for that.
  */
 #include "arch/place.h"
-#include "collect/cpu/session.h"
 #include "collect/runtime/exempt.h"
+#include "collect/runtime/loader.h"
 #include "collect/runtime/uncancelled.h"
 #include "http/listen.h"
 #include "interpose/parts.h"
@@ -34,7 +34,7 @@ prepare(void)
 {
     CPPROF__UNCANCELLED;
 
-    cpprof__session_before_fork();
+    cpprof__loader_before_fork();
 }
 
 static void
@@ -42,7 +42,7 @@ go_on(void)
 {
     CPPROF__UNCANCELLED;
 
-    cpprof__session_after_fork();
+    cpprof__loader_after_fork();
 }
 
 static void

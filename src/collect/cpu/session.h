@@ -66,11 +66,7 @@ cpprof__session_before_unload(void);
 void
 cpprof__session_after_unload(void);
 
-/* Around a fork, in the parent; and in the child, which has no session. */
-void
-cpprof__session_before_fork(void);
-void
-cpprof__session_after_fork(void);
+/* In a child made by fork, which has no session. */
 void
 cpprof__session_in_child(void);
 

@@ -54,18 +54,6 @@ cpprof__session_after_unload(void)
 
 /* ---- fork --------------------------------------------------------- */
 
-void
-cpprof__session_before_fork(void)
-{
-    cpprof__loader_before_fork();
-}
-
-void
-cpprof__session_after_fork(void)
-{
-    cpprof__loader_after_fork();
-}
-
 /* The child drops the parent's session: its thread is not here, and its memory
  * may be half-changed. */
 CPPROF__FIRST_STEP void

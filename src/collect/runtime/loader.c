@@ -16,12 +16,10 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* Tunables. A look at the list takes microseconds, and as long as it has no
- * processor: on a busy machine some tens of milliseconds. One that takes longer
- * waits for the loader's lock itself, which who forks has, and does not have
- * it.
- */
-#define LOOKS_MAX 4000u
+/* Tunables: 0.2 s, as the kernel sleeps for twice as long. A thread looks at
+ * the list for microseconds, and may have no processor for tens of milliseconds
+ * meanwhile. One that takes longer waits for the loader's lock itself. */
+#define LOOKS_MAX 2000u
 #define LOOK_NS   50000
 
 static uint32_t n_asking CPPROF__AT_START;

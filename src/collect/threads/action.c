@@ -135,12 +135,6 @@ cpprof__action_remove(void)
 
 #endif
 
-bool
-cpprof__action_is_installed(void)
-{
-    return load_acquire(&is_installed);
-}
-
 void
 cpprof__action_check(void)
 {

@@ -26,9 +26,6 @@ cpprof__action_install(void);
 void
 cpprof__action_remove(void);
 
-bool
-cpprof__action_is_installed(void);
-
 /* A program can change it by a bare system call: take the signal back, unless
  * a handler of another stands in front. */
 void
