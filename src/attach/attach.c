@@ -34,6 +34,7 @@
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/waits/wait_buckets.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/store/spool.h"
@@ -437,6 +438,8 @@ begin(const char *config, struct cpprof_error *error)
     is_dump = !control && kinds &&
               !(kinds & ~(CPPROF__KIND_THREADS | CPPROF__KIND_THREADLEAK));
     cpprof__use();
+    cpprof__maps_are_locked(cpprof__proc_locks_memory() &&
+                            !cpprof__proc_has_own_filter());
     if (!is_registered)
         is_registered = !pthread_atfork(NULL, NULL, in_child);
     is_childs = false;

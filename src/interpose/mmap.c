@@ -2,8 +2,9 @@
 /*
  * mmap, munmap and mremap, for the heap "mmap": memory without a file that can
  * be touched when it is mapped. While that is off each is a load and a jump.
+ * And mlockall, which is to lock none of our tables.
  *
- * Sources: mmap(2), mremap(2).
+ * Sources: mmap(2), mremap(2), mlockall(2).
  */
 /* Its header gives the one name the other's. */
 #undef _FILE_OFFSET_BITS
@@ -13,6 +14,7 @@
 #include "arch/place.h"
 #include "collect/heap/heap_maps.h"
 #include "collect/signal/heap/heap.h"
+#include "collect/signal/tables/reserve.h"
 #include "interpose/take_over.h"
 
 #include <stdarg.h>
@@ -166,4 +168,16 @@ CPPROF__FIRST_STEP void
 cpprof__maps_start(void)
 {
     store_release(&cpprof__maps_changed, follow);
+}
+
+/* ---- mlockall --------------------------------------------------------- */
+
+TAKE_OVER(mlockall, int, (int flags), (flags))
+
+static int
+mlockall_on(int flags)
+{
+    if (flags & MCL_FUTURE)
+        cpprof__maps_are_locked(true);
+    return cpprof__real(mlockall)(flags);
 }

@@ -191,6 +191,31 @@ int main(void)
                     [cpprof, "doctor", str(p.pid)])[0], 0)
 
 
+def without_locked_room():
+    """What is mapped counts as locked for a moment, libc's arena for good."""
+    if not IS_ROOT:
+        t.skip("without room for what is locked", "not root")
+        return
+    program("may lock little more", """
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(void)
+{
+    struct rlimit room = {100ul << 20, 100ul << 20};
+    setrlimit(RLIMIT_MEMLOCK, &room);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE))
+        return 1;
+    for (;;) {
+        free(malloc(1 << 20));
+        usleep(10000);
+    }
+}
+""", [], r"has all that it maps locked \(mlockall\), and may not lock 480 MB",
+            NOBODY)
+
+
 def wrong_seconds():
     with Process([host, "nanosleep"]) as h:
         for word in "0.3", "x", "":
@@ -273,6 +298,7 @@ def states():
     without_code()
     without_new_threads()
     without_room()
+    without_locked_room()
     wrong_seconds()
     traced()
 

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -257,6 +258,26 @@ stores_without_end_are_bounded_in_bytes(void **state)
     unmake(h);
 }
 
+/* The kernel empties no memory that is locked. */
+static void
+a_store_that_the_program_locked_is_emptied(void **state)
+{
+    struct by_hand *h = make();
+    struct cpprof__cpu_capture *c;
+
+    (void)state;
+    push_new(h, 100, 2);
+    assert_int_equal(mlock(h->s.spool.store.head, 4096), 0);
+    push_new(h, CPPROF__STORE_SAMPLES, 2);
+    assert_in_range(h->s.spool.store.head->n_samples, 1, 1000);
+    c = join(h);
+    push_same(h, 7, NULL);
+    assert_int_equal(cut(h, c), 7);
+    assert_int_equal(c->lost, 0);
+    done(c);
+    unmake(h);
+}
+
 static void
 without_labels_samples_of_one_stack_are_one(void **state)
 {
@@ -312,6 +333,7 @@ main(void)
         cmocka_unit_test(a_capture_that_was_cut_outlives_the_session),
         cmocka_unit_test(stores_without_end_are_bounded_in_number),
         cmocka_unit_test(stores_without_end_are_bounded_in_bytes),
+        cmocka_unit_test(a_store_that_the_program_locked_is_emptied),
         cmocka_unit_test(without_labels_samples_of_one_stack_are_one),
         cmocka_unit_test(samples_that_the_ring_lost_are_of_who_was_there),
     };

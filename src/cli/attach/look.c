@@ -539,6 +539,25 @@ look_at_room(struct look *look, uint64_t limit)
               (unsigned long long)room >> 20);
 }
 
+/* Who may not lock more than so much, and has all locked that it maps
+ * (mlockall): most of it is by then. What the library maps is not locked for
+ * long, and libc's arena is. */
+static bool
+look_at_locked(struct look *look, uint64_t limit)
+{
+    uint64_t locked = (uint64_t)number(look, "VmLck") << 10;
+    char value[32];
+
+    cpprof__status_field(&look->status, "CapEff", value, sizeof value);
+    return strtoull(value, NULL, 16) & 1ull << CAP_IPC_LOCK ||
+           2 * number(look, "VmLck") < number(look, "VmSize") ||
+           (locked <= limit && limit - locked >= ROOM_BYTES) ||
+           no(look,
+              "has all that it maps locked (mlockall), and may not lock %llu "
+              "MB more, which profiling maps (ulimit -l)",
+              ROOM_BYTES >> 20);
+}
+
 /* A soft limit in the text of /proc/PID/limits; UINT64_MAX: none. */
 static uint64_t
 limit_in(const struct cpprof__buffer *limits, const char *name)
@@ -561,7 +580,8 @@ look_at_limits(struct look *look)
         return true;
     cpprof__read_proc(&limits, "/proc/%d/limits", (int)look->target->pid);
     may = look_at_new_threads(look, limit_in(&limits, "Max processes")) &&
-          look_at_room(look, limit_in(&limits, "Max address space"));
+          look_at_room(look, limit_in(&limits, "Max address space")) &&
+          look_at_locked(look, limit_in(&limits, "Max locked memory"));
     cpprof__buffer_free(&limits);
     return may;
 }

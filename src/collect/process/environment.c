@@ -26,6 +26,7 @@
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/probes.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/store/spool.h"
 #include "collect/stuck/watch.h"
 #include "collect/wall/wall.h"
@@ -418,6 +419,7 @@ cpprof__environment_before_filter(void)
     CPPROF__UNCANCELLED;
 
     cpprof__proc_note_filter();
+    cpprof__maps_are_locked(false);
     if (is_on)
         cpprof__late_hurry();
     if (is_on && cpprof__environment_end_may_come() &&

@@ -224,6 +224,14 @@ status_number(const char *path, const char *key, uint64_t *n)
     return at != NULL;
 }
 
+bool
+cpprof__proc_locks_memory(void)
+{
+    uint64_t n;
+
+    return status_number("/proc/thread-self/status", "VmLck", &n) && n;
+}
+
 static bool had_filter;
 
 void

@@ -50,6 +50,10 @@ cpprof__proc_n_threads(void);
 double
 cpprof__proc_signals_queued(void);
 
+/* Has it locked memory? */
+bool
+cpprof__proc_locks_memory(void);
+
 /* Has the program set up a seccomp filter, which may end it for a call of ours?
  * One that all processes of a container have came before. */
 bool

@@ -100,6 +100,7 @@
     X(PROCESS, _Exit)                                                          \
     X(PROCESS, dlclose)                                                        \
     CPPROF__LIMIT_NAMES(X)                                                     \
+    X(PROCESS, mlockall)                                                       \
     X(PROCESS, sigaltstack)                                                    \
     X(PROCESS, prctl)                                                          \
     X(PROCESS, setsid)                                                         \

@@ -60,17 +60,19 @@ cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth)
 void *
 cpprof__map_file(int fd, size_t n_file, size_t n, int protection)
 {
-    char *p = mmap((void *)cpprof__table_place(n), n, protection,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    long p = cpprof__map(cpprof__table_place(n), n, protection,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    long file = p;
 
-    if (p == MAP_FAILED)
-        return NULL;
-    if (fd >= 0 && mmap(p, n_file, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
-        munmap(p, n);
-        return NULL;
+    if (p > 0 && fd >= 0) {
+        file = cpprof__map((uintptr_t)p, n_file, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_FIXED, fd, 0);
+        if (file < 0)
+            munmap((void *)p, n);
     }
-    return p;
+    if (file < 0)
+        errno = (int)-file;
+    return file < 0 ? NULL : (void *)p;
 }
 
 const uint32_t *
@@ -228,12 +230,11 @@ cpprof__spool_next_store(struct cpprof__spool *spool, void **old)
     struct cpprof__store store;
     void *block;
 
-    /* Private memory is emptied and used again, which cannot fail. */
-    if (!spool->in_files && spool->store_block && !old) {
-        madvise(spool->store_block, cpprof__store_bytes(), MADV_DONTNEED);
+    /* Private memory is emptied and used again. */
+    if (!spool->in_files && spool->store_block && !old &&
+        cpprof__empty(spool->store_block, cpprof__store_bytes()))
         return cpprof__store_make_reserved(&spool->store, spool->store_block,
                                            NULL);
-    }
     block = map_store(spool);
     if (!block)
         return false;

@@ -291,6 +291,7 @@ cpprof__tables_n_unloads(void)
 CPPROF__FIRST_STEP void
 cpprof__tables_in_child(void)
 {
+    cpprof__maps_are_locked(false); /* the parent's are */
     if (pthread_mutex_trylock(&lock)) {
         pthread_mutex_init(&lock, NULL);
         mappings.n_now = 0;

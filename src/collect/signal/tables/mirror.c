@@ -124,9 +124,8 @@ create(int32_t pid, uint32_t *image)
 static long
 map(long at, size_t start, size_t end, int flags, long fd)
 {
-    return cpprof__syscall(SYS_mmap, at, (long)(end - start),
-                           PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd,
-                           fd < 0 ? 0 : (long)start);
+    return cpprof__map((uintptr_t)at, end - start, PROT_READ | PROT_WRITE,
+                       flags | MAP_NORESERVE, fd, fd < 0 ? 0 : start);
 }
 
 /* All but the holes, there. Returns base, or a negative errno. */
@@ -489,10 +488,9 @@ cpprof__mirror_start(void)
 
     if (known)
         return start_again();
-    p = cpprof__syscall(SYS_mmap, (long)cpprof__table_place(sizeof *known),
-                        sizeof *known, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
+    p = cpprof__map(cpprof__table_place(sizeof *known), sizeof *known,
+                    PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (is_errno(p))
         return false;
     if (call3(SYS_madvise, p, sizeof *known, MADV_WIPEONFORK)) {

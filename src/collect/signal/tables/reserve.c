@@ -20,6 +20,9 @@
 
 uint64_t cpprof__reserved_bytes;
 
+/* The kernel locks what is mapped, and so fills it. */
+static bool are_locked CPPROF__AT_START;
+
 /* As they were when they were read. A program may set one to 0, so that is no
  * word for what was not. */
 static uint64_t data_limit CPPROF__AT_START, as_limit CPPROF__AT_START,
@@ -77,15 +80,58 @@ cpprof__table_place(size_t n)
     return cpprof__apart(&next, CPPROF__APART_TABLES, n);
 }
 
+void
+cpprof__maps_are_locked(bool locked)
+{
+    store_relaxed(&are_locked, locked);
+}
+
+static bool
+is_errno(long result)
+{
+    return result < 0 && result > -4096;
+}
+
+/* Not before it is unlocked may it be read: the kernel fills nothing that
+ * cannot be. */
+long
+cpprof__map(uintptr_t at, size_t n, int protection, int flags, long fd,
+            size_t offset)
+{
+    bool locked = load_relaxed(&are_locked) && protection;
+    long p = cpprof__syscall(SYS_mmap, (long)at, (long)n,
+                             locked ? PROT_NONE : protection, flags, fd,
+                             (long)offset);
+    long failed;
+
+    if (!locked || is_errno(p))
+        return p;
+    cpprof__syscall(SYS_munlock, p, (long)n, 0, 0, 0, 0);
+    failed = cpprof__syscall(SYS_mprotect, p, (long)n, protection, 0, 0, 0);
+    if (!failed)
+        return p;
+    cpprof__syscall(SYS_munmap, p, (long)n, 0, 0, 0, 0);
+    return failed;
+}
+
+bool
+cpprof__empty(void *p, size_t n)
+{
+    if (!cpprof__syscall(SYS_madvise, (long)p, (long)n, MADV_DONTNEED, 0, 0, 0))
+        return true;
+    cpprof__syscall(SYS_munlock, (long)p, (long)n, 0, 0, 0, 0);
+    return !cpprof__syscall(SYS_madvise, (long)p, (long)n, MADV_DONTNEED, 0, 0,
+                            0);
+}
+
 /* Zeros at that address, or where the kernel will; 0: none. */
 static uintptr_t
 map(uintptr_t at, size_t n)
 {
-    long p =
-        cpprof__syscall(SYS_mmap, (long)at, (long)n, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    long p = cpprof__map(at, n, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (p < 0 && p > -4096)
+    if (is_errno(p))
         return 0;
     cpprof__syscall(SYS_madvise, p, (long)n, MADV_NOHUGEPAGE, 0, 0, 0);
     return (uintptr_t)p;

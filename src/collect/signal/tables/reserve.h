@@ -31,6 +31,22 @@ cpprof__table_place(size_t n);
 void
 cpprof__limits_read(void);
 
+/* The program has all that is mapped from now on locked (mlockall() with
+ * MCL_FUTURE), or not. Tables are not: it would be memory for all of each, and
+ * the kernel lets no thread map anything while it fills them. False again where
+ * a filter may end the program for munlock(). Safety: AS. */
+void
+cpprof__maps_are_locked(bool locked);
+
+/* mmap(), of memory that is not locked; a negative errno. Safety: AS. */
+long
+cpprof__map(uintptr_t at, size_t n, int protection, int flags, long fd,
+            size_t offset);
+
+/* Private memory is all zeros again; false: it is as it was. Safety: AS. */
+bool
+cpprof__empty(void *p, size_t n);
+
 /* n bytes of zeros; NULL: there is no room, or they would take what the program
  * may need: of a limit on its data a quarter is for tables, and of one on its
  * address space half. Without huge pages: a few entries here and there would
