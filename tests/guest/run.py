@@ -30,6 +30,7 @@ import glob
 import os
 import pickle
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -193,8 +194,22 @@ def run(host, build, mode):
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             result = "no end after %d s" % SECONDS, out, err
+    if result[0] in (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT):
+        err = result[2] + where_it_died(command[0], folder)
+        result = result[:2] + (err,)
     shutil.rmtree(folder, ignore_errors=True)
     return result
+
+
+def where_it_died(program, folder):
+    """The stacks of a host that left a core: a fault may not come again."""
+    core = os.path.join(folder, "core")
+    if not os.path.exists(core) or not shutil.which("gdb"):
+        return b""
+    return subprocess.run(
+        ["gdb", "-batch", "-ex", "thread apply all bt", program, core],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        check=False).stdout[-20000:]
 
 
 def kept_folder(build):
@@ -226,11 +241,13 @@ def told(result):
     text = "status %s" % (status,)
     for name, data in (("printed", out), ("said", err)):
         if data:
-            text += ", %s %s" % (name, data[-600:].decode(errors="replace"))
+            text += ", %s %s" % (name, data[-20000:].decode(errors="replace"))
     return text
 
 
 def main():
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
     build = os.path.abspath(sys.argv[1])
     asked = [word for word in sys.argv[2:] if word != "-build"]
     modes = [mode for mode in MODES if mode in asked] or list(MODES)
