@@ -602,6 +602,86 @@ def children_may_ask_the_loader():
     t.ok("which was so more than ten times", n > 10, n)
 
 
+def its_code_refers_to_itself():
+    """It is copied into the process, and nothing else is."""
+    object_file = cpprof + ".p/src_cli_attach_guest.c.o"
+    if not os.path.exists(object_file) or not shutil.which("objdump"):
+        t.skip("what its code refers to", "no object file, or no objdump")
+        return
+    found = subprocess.run(["objdump", "-r", "-j", "cpprof_guest", object_file],
+                           capture_output=True, text=True, check=True).stdout
+    names = set(re.findall(r"^[0-9a-f]+ R_\S+\s+([^\s+-]+)", found, re.M))
+    t.ok("the code for the process has its addresses",
+         "__start_cpprof_guest" in names, found)
+    t.same("and refers to nothing but itself",
+           {name for name in names if name != "cpprof_guest" and
+            not name.startswith(("cpprof__guest_", "__start_cpprof_guest"))},
+           set())
+
+
+# Each child tells how many parts of the library are mapped in it.
+FORKS_AND_COUNTS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int n_parts(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[4096];
+    int n = 0;
+
+    while (fgets(line, sizeof line, maps))
+        n += strstr(line, "libcpprof.so") != NULL;
+    fclose(maps);
+    return n;
+}
+
+int main(int argc, char **argv)
+{
+    time_t end = time(NULL) + 60;
+    int status, seen[64] = {0}, i, n_after = 0;
+    pid_t pid;
+
+    while (time(NULL) < end && n_after < 50) {
+        pid = fork();
+        if (!pid)
+            _exit(n_parts());
+        waitpid(pid, &status, 0);
+        seen[WEXITSTATUS(status) % 64]++;
+        n_after += WEXITSTATUS(status) != 0;
+    }
+    seen[n_parts()] = 0;
+    for (i = 1; i < 64; i++)
+        n_after -= seen[i];
+    printf("%d after, %d before\n", n_after, seen[0]);
+    return 0;
+}
+"""
+
+
+def no_fork_while_the_library_is_loaded():
+    """A child would have the loader's list as it is at that instant."""
+    x = compiled(FORKS_AND_COUNTS, ())
+    if not x:
+        t.skip("forks while the library is loaded", "no compiler")
+        return
+    for _ in range(12):
+        h = subprocess.Popen([x], stdout=subprocess.PIPE, text=True)
+        time.sleep(0.05)
+        subprocess.run([cpprof, "record", "-p", str(h.pid), "-t", "cpu",
+                        "-duration", "50ms", "-o", "h.pb.gz"],
+                       capture_output=True, check=False, timeout=60)
+        words = h.communicate()[0]
+        if not words.startswith("50 after, ") or " 0 before" in words:
+            break
+    t.matches("no child has a part of the library",
+              r"\A50 after, [1-9]\d* before\n\Z", words)
+
+
 STEPS = r"""
 #include <signal.h>
 #include <stdlib.h>
@@ -808,6 +888,8 @@ def records():
     one_with_a_locked_loader_is_left()
     children_made_meanwhile_are_left()
     children_may_ask_the_loader()
+    its_code_refers_to_itself()
+    no_fork_while_the_library_is_loaded()
     one_that_steps_itself_goes_on()
     reports_on_processes()
     tells_who_is_stuck()

@@ -29,6 +29,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -37,6 +38,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 
 #define TEXT_(x) #x
@@ -119,11 +121,18 @@
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 8\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest 9\\n\\0\"\n"
+        ".hidden cpprof__guest_no_second\n"
+        ".globl cpprof__guest_no_second\n"
+        "cpprof__guest_no_second:\n"
+        ".asciz \"a second thread cannot be made\"\n"
+        ".balign 16\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */
 
+extern const char cpprof__guest_no_second[]
+    __attribute__((visibility("hidden")));
 extern const char cpprof__guest_entry_0[], cpprof__guest_entry_1[],
     cpprof__guest_entry_2[], cpprof__guest_entry_3[], cpprof__guest_return_0[],
     cpprof__guest_return_1[], cpprof__guest_return_2[],
@@ -246,6 +255,48 @@ begin(struct cpprof__guest *g)
     g->pthread_detach(g->pthread_self());
 }
 
+/*
+ * A child has the loader's list as it is when it is forked, and its lock, which
+ * libc does not free there. So no fork begins while a thread of ours loads the
+ * library, or for a fifth of a second: one that is begun by who has the
+ * loader's first lock would wait for itself. From then on the library sees to
+ * it (collect/runtime/loader.h), and this does nothing. A fork that began just
+ * before has copied the list after a millisecond.
+ */
+#define FORK_TURNS   200
+#define FORK_TURN_NS 1000000
+
+GUEST_CODE static void
+before_fork(void)
+{
+    const struct timespec turn = {.tv_nsec = FORK_TURN_NS};
+    long process = kernel(SYS_getpid, NULL, NULL, 0, 0), i, seat;
+
+    for (seat = 0; seat < GUEST_SEATS; seat++) {
+        struct cpprof__guest *g = (void *)cpprof__guest_seat(
+            (uintptr_t)__start_cpprof_guest, (unsigned)seat);
+
+        for (i = 0;
+             i < FORK_TURNS &&
+             __atomic_load_n(&g->loading, __ATOMIC_ACQUIRE) == (int32_t)process;
+             i++)
+            kernel(SYS_futex, &g->loaded, (void *)FUTEX_WAIT, 0, (long)&turn);
+    }
+}
+
+GUEST_CODE static void
+begin_loading(struct cpprof__guest *g)
+{
+    const struct timespec turn = {.tv_nsec = FORK_TURN_NS};
+
+    if (!g->register_atfork)
+        return;
+    __atomic_store_n(&g->loading, (int32_t)kernel(SYS_getpid, NULL, NULL, 0, 0),
+                     __ATOMIC_RELEASE);
+    g->register_atfork(before_fork, NULL, NULL, NULL);
+    kernel(SYS_nanosleep, &turn, NULL, 0, 0);
+}
+
 /* A kernel that cannot (before 5.9) has it in the table of all. */
 GUEST_CODE static void *
 load(void *arg)
@@ -261,16 +312,19 @@ load(void *arg)
         g->known = g->dlsym(library, g->function);
     if (!g->known)
         say(g, g->dlerror());
+    __atomic_store_n(&g->loading, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&g->loaded, 1u, __ATOMIC_RELEASE);
-    kernel(SYS_futex, &g->loaded, (void *)FUTEX_WAKE, 1, 0);
+    kernel(SYS_futex, &g->loaded, (void *)FUTEX_WAKE, INT_MAX, 0);
     return NULL;
 }
 
 GUEST_CODE static void
 have_loaded(struct cpprof__guest *g)
 {
+    begin_loading(g);
     if (make_thread(g, load)) {
-        say(g, "a second thread cannot be made");
+        __atomic_store_n(&g->loading, 0, __ATOMIC_RELEASE);
+        say(g, cpprof__guest_no_second);
         return;
     }
     while (!__atomic_load_n(&g->loaded, __ATOMIC_ACQUIRE))

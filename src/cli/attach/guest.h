@@ -41,7 +41,7 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 8\n"
+#define GUEST_MAGIC       "cpprof guest 9\n"
 #define GUEST_MAGIC_BYTES 16
 
 /* Of the made thread: libc keeps it for the next thread of the program, and all
@@ -88,6 +88,7 @@ struct cpprof__guest {
     uint32_t has_time;  /* the kernel knows how much time the call has left */
     int32_t tid;        /* of the borrowed thread */
     uint32_t loaded;    /* futex: the library is there, or cannot be */
+    int32_t loading; /* the process that a thread of ours loads it in, or 0 */
 
     /* Registers of vectors as a signal frame has them. */
     uint32_t n_xstate;       /* bytes without AMX data, */
@@ -99,6 +100,8 @@ struct cpprof__guest {
     int (*attr_init)(void *);
     int (*attr_setstacksize)(void *, size_t);
     int (*pthread_detach)(unsigned long);
+    int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void),
+                           void *); /* NULL: not needed */
     unsigned long (*pthread_self)(void);
     void *(*dlopen)(const char *, int);
     void *(*dlsym)(void *, const char *);

@@ -675,6 +675,7 @@ fill_guest(struct cpprof__guest *g, const struct cpprof__target *t,
     TAKE(attr_setstacksize, "pthread_attr_setstacksize");
     TAKE(pthread_detach, "pthread_detach");
     TAKE(pthread_self, "pthread_self");
+    TAKE(register_atfork, "__register_atfork");
     TAKE(dlopen, "dlopen");
     TAKE(dlsym, "dlsym");
     TAKE(dlerror, "dlerror");
