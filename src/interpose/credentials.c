@@ -252,3 +252,16 @@ close_range_on(unsigned from, unsigned to, int flags)
     return cpprof__alone_end(&alone,
                              cpprof__real(close_range)(from, to, flags));
 }
+
+/* ---- chroot ----------------------------------------------------------- */
+
+/* The folder of a recording cannot be reached from in there. */
+TAKE_OVER(chroot, int, (const char *path), (path))
+
+static int
+chroot_on(const char *path)
+{
+    NEEDS_STORAGE(chroot, (path));
+    cpprof__environment_before_credentials();
+    return cpprof__real(chroot)(path);
+}

@@ -9,6 +9,7 @@ names have to be read there. Each is made by unshare(1), which needs root, or
 user namespaces.
 """
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -179,6 +180,66 @@ def two_apart():
         t.same("the one inside, too", c.end(), 0)
 
 
+# Uses half a second of CPU time, in a root that has nothing if it is asked to.
+BURN = """
+#include <time.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    volatile long x = 0;
+    struct timespec t;
+
+    if (argc > 1 && (chroot(argv[1]) || chdir("/")))
+        return 3;
+    do {
+        for (int i = 0; i < 10000; i++)
+            x += i;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    } while (t.tv_sec == 0 && t.tv_nsec < 500000000);
+    return 0;
+}
+"""
+
+
+def samples_of(words, name):
+    status, said = run(["record", "-one", "-F", "100", "-o", "burn.pb.gz",
+                        "--"] + words)
+    found = re.search(r"(\d+) samples of (\d+) process", said)
+    t.ok("%s: recorded" % name, status == 0 and found, said)
+    return [int(number) for number in found.groups()] if found else [0, 0]
+
+
+def begun_by_a_command():
+    """Processes of one number at one time, of a /proc that knows others, and
+    one that leaves the folder of the recorder at once."""
+    with open("burn.c", "w", encoding="ascii") as source:
+        source.write(BURN)
+    if (not shutil.which("cc") or
+            subprocess.run(["cc", "-o", "burn", "burn.c"], check=False)
+            .returncode):
+        t.skip("containers that a command begins", "no compiler")
+        return
+    alone = "unshare -p -f %s./burn"
+    if subprocess.run((alone % "--mount-proc ").split(),
+                      stderr=subprocess.DEVNULL, check=False).returncode:
+        t.skip("containers that a command begins", "no right to namespaces")
+        return
+    samples, processes = samples_of(
+        ["sh", "-c", "for i in 1 2 3; do %s & done; wait" %
+         (alone % "--mount-proc ")], "three first processes at once")
+    t.same("each is in the profile", processes, 3)
+    t.ok("with its time", 120 < samples < 180, samples)
+    samples, processes = samples_of((alone % "").split(),
+                                    "the /proc of another namespace")
+    t.ok("its time is there", 40 < samples < 60 and processes == 1,
+         (samples, processes))
+    os.mkdir("empty")
+    samples, processes = samples_of(["sh", "-c", "./burn empty & wait"],
+                                    "a chroot at once")
+    t.ok("its time is there, too", 40 < samples < 60, (samples, processes))
+
+
 def main():
     os.environ.pop("CPPROF", None)
     if not shutil.which("unshare"):
@@ -194,6 +255,7 @@ def main():
         removes_what_a_killed_one_left()
         has_no_place()
         two_apart()
+        begun_by_a_command()
         os.chdir("/")
     return t.end()
 

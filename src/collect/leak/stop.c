@@ -15,8 +15,8 @@
 #include "arch/regs.h"
 #include "collect/leak/looks.h"
 #include "collect/runtime/own_lock.h"
+#include "collect/runtime/proc.h"
 #include "collect/threads/tasks.h"
-#include "own/folder.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -82,7 +82,7 @@ cpprof__leak_look_at_threads(struct cpprof__leak_shared *shared)
 {
     int folder = cpprof__tasks_folder();
     struct cpprof__folder tasks;
-    bool is_open = cpprof__folder_open(&tasks, "/proc/self/task");
+    bool is_open = cpprof__proc_threads(&tasks);
     const char *name;
 
     shared->knows_threads = false;

@@ -202,6 +202,7 @@ reads_empty(int fd)
 
     return read(fd, &head, sizeof head) == sizeof head &&
            !memcmp(head.magic, CPPROF__MIRROR_MAGIC, sizeof head.magic) &&
+           head.pid_namespace == cpprof__mirror_plan.pid_namespace &&
            head.n_bytes == cpprof__recorded_offset(CPPROF__MIRROR_END) &&
            !*head.owner &&
            reads_zero(fd, cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS),
@@ -214,7 +215,8 @@ reads_empty(int fd)
 }
 
 /* Remove the file of an earlier image of this pid if nothing was sampled in it:
- * a shell that only execs leaves such files. */
+ * a shell that only execs leaves such files. In another pid namespace another
+ * process has the pid. */
 static void
 remove_empty(const char *directory)
 {
@@ -222,6 +224,8 @@ remove_empty(const char *directory)
     uint32_t image;
     int fd;
 
+    if (!cpprof__mirror_plan.pid_namespace)
+        return;
     for (image = 0;; image++) {
         cpprof__mirror_path(path, directory, (int32_t)getpid(), image);
         fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -266,6 +270,7 @@ cpprof__recorded_start(const char *directory, const char *owner,
     snprintf(plan->owner, sizeof plan->owner, "%s", owner ? owner : "");
     plan->n_bytes = cpprof__recorded_offset(CPPROF__MIRROR_END);
     plan->first_pid = (int32_t)getpid();
+    plan->pid_namespace = cpprof__proc_pid_namespace();
     plan->scripts = cpprof__script_file_record(directory);
     plan->n_areas = 0;
     plan_areas();

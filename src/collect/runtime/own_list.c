@@ -15,7 +15,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "arch/place.h"
-#include "own/folder.h"
+#include "collect/runtime/proc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -244,7 +244,7 @@ bool
 cpprof__own_list_is_all(void)
 {
     struct cpprof__folder tasks;
-    bool all = cpprof__folder_open(&tasks, "/proc/self/task");
+    bool all = cpprof__proc_threads(&tasks);
     const char *name;
 
     if (!all)

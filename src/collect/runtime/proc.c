@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGE 4096ul
@@ -184,6 +185,27 @@ status_field(struct cpprof__buffer *status, const char *path, const char *key)
     return cpprof__file_read(status, path, SIZE_MAX)
                ? NULL
                : cpprof__field((const char *)status->data, key);
+}
+
+uint64_t
+cpprof__proc_pid_namespace(void)
+{
+    struct stat info;
+
+    return stat("/proc/self/ns/pid", &info) ? 0 : info.st_ino;
+}
+
+bool
+cpprof__proc_threads(struct cpprof__folder *tasks)
+{
+    char process[16] = "";
+
+    if (readlink("/proc/self", process, sizeof process - 1) > 0 &&
+        atoi(process) != (int)getpid()) {
+        errno = ESRCH;
+        return false;
+    }
+    return cpprof__folder_open(tasks, "/proc/self/task");
 }
 
 uint32_t

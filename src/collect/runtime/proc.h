@@ -4,6 +4,7 @@
 #define COLLECT_PROC_H
 
 #include "base/buffer.h"
+#include "own/folder.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,6 +41,16 @@ cpprof__proc_stat_field(const char *stat, unsigned number);
  * ends. status: as wait() would tell it. */
 bool
 cpprof__proc_main_has_ended(int *status);
+
+/* The number of the pid namespace that this process is in; 0 when it cannot be
+ * told. */
+uint64_t
+cpprof__proc_pid_namespace(void);
+
+/* Lists /proc/self/task, which may be of another pid namespace, where threads
+ * have other numbers. False: errno says why, ESRCH for that. */
+bool
+cpprof__proc_threads(struct cpprof__folder *tasks);
 
 /* How many threads the kernel counts; 0 when it cannot be told. */
 uint32_t

@@ -118,7 +118,8 @@
     X(PROCESS, capset)                                                         \
     X(PROCESS, unshare)                                                        \
     X(PROCESS, close_range)                                                    \
-    X(PROCESS, setns)
+    X(PROCESS, setns)                                                          \
+    X(PROCESS, chroot)
 
 /* Not taken over, but called underneath instead of those above: others may
  * have taken them over, too, and know of both or of none. */

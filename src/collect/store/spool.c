@@ -93,9 +93,10 @@ cpprof__spool_control(const char *directory)
 }
 
 /* Remove the file of an earlier image of this pid that was never sampled: a
- * shell that only execs leaves such files. */
+ * shell that only execs leaves such files. In another pid namespace another
+ * process has the pid. */
 static void
-remove_if_empty(const char *path)
+remove_if_empty(const char *path, uint64_t pid_namespace)
 {
     struct cpprof__spool_head head = {0};
     struct cpprof__ring ring = {0};
@@ -109,7 +110,8 @@ remove_if_empty(const char *path)
                pread(fd, &ring, sizeof ring, CPPROF__SPOOL_RING_OFFSET) ==
                    sizeof ring &&
                !memcmp(head.magic, CPPROF__SPOOL_MAGIC, sizeof head.magic) &&
-               head.n_records == 0 && ring.head == 0 && ring.lost == 0;
+               head.pid_namespace == pid_namespace && head.n_records == 0 &&
+               ring.head == 0 && ring.lost == 0;
     close(fd);
     if (!is_empty)
         return;
@@ -122,13 +124,14 @@ remove_if_empty(const char *path)
 static int
 create_image(const char *directory, uint32_t *image, char *path, size_t n)
 {
+    uint64_t pid_namespace = cpprof__proc_pid_namespace();
     uint32_t i;
     int fd = -1;
 
     for (i = 0; i < IMAGES_MAX && fd < 0; i++) {
         snprintf(path, n, "%s/%d.%u", directory, (int)getpid(), i);
-        if (i == 0 || access(path, F_OK) == 0)
-            remove_if_empty(path);
+        if (pid_namespace && (i == 0 || access(path, F_OK) == 0))
+            remove_if_empty(path, pid_namespace);
         fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         *image = i;
         if (fd < 0 && errno != EEXIST)
@@ -285,6 +288,7 @@ cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
     cpprof__ring_init(spool->ring, ring_words);
     spool->head->pid = (int32_t)getpid();
     spool->head->image = image;
+    spool->head->pid_namespace = cpprof__proc_pid_namespace();
     spool->head->ring_words = ring_words;
     cpprof__proc_name(spool->head->name, sizeof spool->head->name);
     if (spool->in_files)

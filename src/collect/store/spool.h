@@ -19,7 +19,7 @@
 
 #include <limits.h>
 
-#define CPPROF__SPOOL_MAGIC         "cpprofR1"
+#define CPPROF__SPOOL_MAGIC         "cpprofR2"
 #define CPPROF__SPOOL_RING_OFFSET   4096u
 #define CPPROF__SPOOL_CONTROL_BYTES 4096u
 /* Of DIRECTORY/NAME. */
@@ -52,8 +52,9 @@ struct cpprof__spool_head {
     uint32_t n_threads;
     uint32_t notes; /* enum cpprof__spool_note */
     char engine[16];
-    char name[256];   /* of the executable, without its folder */
-    uint64_t scripts; /* number of the script file; 0: none */
+    char name[256];         /* of the executable, without its folder */
+    uint64_t scripts;       /* number of the script file; 0: none */
+    uint64_t pid_namespace; /* the pid is of it; 0: not known */
 };
 
 struct cpprof__spool {

@@ -12,7 +12,6 @@
 #include "base/status.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
-#include "own/folder.h"
 #include "own/sort.h"
 
 #include <errno.h>
@@ -47,7 +46,7 @@ read_list(struct cpprof__buffer *tids)
     struct cpprof__folder tasks;
     const char *name;
 
-    if (!cpprof__folder_open(&tasks, "/proc/self/task"))
+    if (!cpprof__proc_threads(&tasks))
         return false;
     while ((name = cpprof__folder_next(&tasks)))
         append(tids, atoi(name));
@@ -114,10 +113,11 @@ cpprof__tasks_check(struct cpprof_error *error)
 {
     struct cpprof__folder tasks;
 
-    if (!cpprof__folder_open(&tasks, "/proc/self/task"))
+    if (!cpprof__proc_threads(&tasks))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, errno,
                             "the threads cannot be listed: /proc/self/task: %s",
-                            strerror(errno));
+                            errno == ESRCH ? "of another pid namespace"
+                                           : strerror(errno));
     cpprof__folder_close(&tasks);
     return CPPROF_OK;
 }

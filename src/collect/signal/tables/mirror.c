@@ -243,6 +243,7 @@ fill_head(char *base, int32_t pid, uint32_t image)
     head->is_forked = pid != plan->first_pid;
     head->n_bytes = plan->n_bytes;
     head->scripts = plan->scripts;
+    head->pid_namespace = plan->pid_namespace;
     head->start_ns = cpprof__clock_ns(CLOCK_REALTIME);
     copy_name(head->name, plan->name, sizeof head->name);
     copy_name(head->owner, plan->owner, sizeof head->owner);

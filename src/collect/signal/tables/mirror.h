@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__MIRROR_MAGIC "cpprofT3"
+#define CPPROF__MIRROR_MAGIC "cpprofT4"
 
 enum cpprof__mirror_part {
     CPPROF__MIRROR_HEAD,
@@ -54,13 +54,14 @@ struct cpprof__mirror_head {
     uint32_t image; /* execs of a pid: the first number that was free */
     uint32_t state; /* enum cpprof__mirror_state */
     uint32_t is_forked;
-    uint64_t n_bytes;   /* of the whole layout: a check on versions */
-    uint64_t start_ns;  /* CLOCK_REALTIME */
-    uint64_t end_ns;    /* of the orderly end */
-    uint64_t n_refused; /* changes that found no room in the file */
-    char name[256];     /* of the executable, without its folder */
-    char owner[256];    /* whose malloc it is, when it is not ours */
-    uint64_t scripts;   /* see store/script_file.h; 0: none */
+    uint64_t n_bytes;       /* of the whole layout: a check on versions */
+    uint64_t start_ns;      /* CLOCK_REALTIME */
+    uint64_t end_ns;        /* of the orderly end */
+    uint64_t n_refused;     /* changes that found no room in the file */
+    char name[256];         /* of the executable, without its folder */
+    char owner[256];        /* whose malloc it is, when it is not ours */
+    uint64_t scripts;       /* see store/script_file.h; 0: none */
+    uint64_t pid_namespace; /* the first pid is of it; 0: not known */
 };
 
 /* Memory that is copied: a table with n_used entries of `each` bytes, or
@@ -82,6 +83,7 @@ struct cpprof__mirror {
     char directory[PATH_MAX];
     char name[256];
     char owner[256];
+    uint64_t pid_namespace;
     uint64_t n_bytes;                                 /* of the file */
     struct cpprof__piece holes[CPPROF__MIRROR_HOLES]; /* are not mapped */
     int32_t first_pid;
