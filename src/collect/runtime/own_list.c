@@ -112,10 +112,11 @@ note_used(uint32_t n)
         continue;
 }
 
-CPPROF__FIRST_STEP void
-cpprof__own_list_begin(bool pauses, uint32_t *wake)
+/* An entry that is free, or whose thread has ended; in haste also that of one
+ * which the kernel has only just forgotten. NULL: there is none. */
+CPPROF__FIRST_STEP static struct own *
+take(int32_t tid, bool in_haste)
 {
-    int32_t tid = own_tid();
     unsigned i;
 
     for (i = 0; i < OWN_MAX; i++) {
@@ -123,17 +124,31 @@ cpprof__own_list_begin(bool pauses, uint32_t *wake)
         int32_t found =
             i < load_acquire(&n_used) ? load_acquire(&owns[i].tid) : 0;
 
-        if (found && !is_over(&owns[i]))
+        if (found && !is_over(&owns[i]) &&
+            !(in_haste && !runs(&owns[i]) && !is_there(&owns[i])))
             continue;
         note_used(i + 1); /* before: a child clears what is in use */
-        if (!cas_acq_rel(&owns[i].tid, &found, tid))
-            continue;
-        store_release(&owns[i].wake, wake);
-        store_release(&owns[i].pauses, pauses);
-        store_release(&owns[i].is_gone, false);
-        store_release(&owns[i].ended_ns, (uint64_t)0);
-        return;
+        if (cas_acq_rel(&owns[i].tid, &found, tid))
+            return &owns[i];
     }
+    return NULL;
+}
+
+/* A program may have ours end and begin again a thousand times a second. */
+CPPROF__FIRST_STEP void
+cpprof__own_list_begin(bool pauses, uint32_t *wake)
+{
+    int32_t tid = own_tid();
+    struct own *own = take(tid, false);
+
+    if (!own)
+        own = take(tid, true);
+    if (!own)
+        return;
+    store_release(&own->wake, wake);
+    store_release(&own->pauses, pauses);
+    store_release(&own->is_gone, false);
+    store_release(&own->ended_ns, (uint64_t)0);
 }
 
 void
