@@ -87,7 +87,7 @@ start_sampling(struct cpprof__session *s, struct cpprof_error *error)
     failed = cpprof__action_install();
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "sigaction: %s",
-                            strerror(failed));
+                            cpprof__action_error(failed));
     cpprof__loader_refresh();
     failed = cpprof__session_start_drainer(s);
     if (failed)

@@ -75,7 +75,7 @@ cpprof__dump_start(struct cpprof_error *error)
     failed = cpprof__action_install();
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "sigaction: %s",
-                            strerror(failed));
+                            cpprof__action_error(failed));
     return CPPROF_OK;
 }
 

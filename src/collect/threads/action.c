@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +38,14 @@ struct kernel_action {
 #define BIT(signo) (1ull << ((signo)-1))
 
 static bool is_installed;
+
+const char *
+cpprof__action_error(int failed)
+{
+    return failed == ENOTSUP ? "the program set signal 33, which is libc's, "
+                               "back to its default"
+                             : strerror(failed);
+}
 
 #ifdef __SANITIZE_THREAD__
 int

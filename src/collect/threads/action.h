@@ -21,6 +21,10 @@
 int
 cpprof__action_install(void);
 
+/* What such an errno means. */
+const char *
+cpprof__action_error(int failed);
+
 /* Put libc's back, if ours is there: nothing that sends the signal is left.
  * libc's passes over one that is still on its way, since no thread sent it. */
 void

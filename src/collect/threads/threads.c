@@ -59,6 +59,9 @@ static pthread_mutex_t lock CPPROF__AT_START = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by lock. */
 /* .engine NULL: no session. */
 static struct cpprof__threads_plan plan CPPROF__AT_START;
+/* The process that the session is of. A child that a bare clone() made has the
+ * plan, and may have the signal's action set back to what ends it. */
+static int32_t owner CPPROF__AT_START;
 static uint32_t first_free CPPROF__AT_START; /* slot + 1; 0: none */
 static uint32_t n_seen CPPROF__AT_START;
 static uint32_t n_armed CPPROF__AT_START;
@@ -483,6 +486,7 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
 
     pthread_mutex_lock(&lock);
     plan = *new_plan;
+    owner = (int32_t)getpid();
     store_relaxed(&n_seen, 0u);
     store_relaxed(&n_armed, 0u);
     has_begun = false;
@@ -596,7 +600,7 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
     struct cpprof__thread *t = NULL;
 
     pthread_mutex_lock(&lock);
-    if (plan.engine)
+    if (plan.engine && owner == (int32_t)getpid())
         t = take_slot(TID_ANNOUNCED);
     if (t) {
         t->start = start;
