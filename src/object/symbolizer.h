@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CPPROF__SYMBOLIZER_ABI    13
+#define CPPROF__SYMBOLIZER_ABI    14
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -79,6 +79,8 @@ struct cpprof__symbolizer_mapping {
     const char *path;     /* "" for anonymous memory, "[vdso]" */
     const char *build_id; /* hex, or "". A file with another id is not the image
                              that ran and is not used */
+    uint64_t inode;       /* of the file that is mapped, 0: unknown. Without a
+                             build id it tells whether a file is that one */
 };
 
 /* The number N of a path ".../jit-N.dump", 0 for others. A compiler maps this

@@ -6,8 +6,9 @@
  * An answer comes from the first of these that has one: inlined frames out of
  * DWARF, the symbol table, DWARF's functions, the PLT, and the frame table,
  * which says where functions are but not their names. The image is opened by
- * its path if the build id there is the right one. Otherwise it is opened from
- * /proc, where the kernel keeps the file that runs even after it was replaced.
+ * its path if the build id there is the right one, or the inode of one without.
+ * Otherwise it is opened from /proc, where the kernel keeps the file that runs
+ * even after it was replaced.
  *
  * Of debug information only the units that the expected addresses need are
  * read, if .debug_aranges tells which. If more were expected since then the
@@ -28,10 +29,12 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define PAGE_MASK (~(uint64_t)4095)
@@ -59,6 +62,34 @@ is_named_by(const char *link, const char *path)
            (!text[strlen(path)] || !strcmp(text + strlen(path), " (deleted)"));
 }
 
+/* Is that the file that was mapped? A union of file systems shows a file's
+ * inode elsewhere than where it lies. */
+static bool
+is_mapped(const struct cpprof__module *module)
+{
+    struct statfs system;
+
+    return *module->build_id || !module->inode ||
+           module->image.state.inode == module->inode ||
+           statfs(module->image.path, &system) ||
+           system.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+static bool
+open_if_mapped(struct cpprof__module *module, const char *path,
+               enum cpprof__elf_use use)
+{
+    struct cpprof__wanted *wanted = module->image.wanted;
+
+    if (!cpprof__elf_open(&module->image, path, module->build_id, use))
+        return false;
+    if (is_mapped(module))
+        return true;
+    cpprof__elf_close(&module->image);
+    module->image.wanted = wanted;
+    return false;
+}
+
 /*
  * Where the kernel keeps the very file that runs, even when it was deleted or
  * replaced: as the executable of the process, or, for whoever may look there,
@@ -74,13 +105,13 @@ open_from_proc(struct cpprof__module *module,
 
     snprintf(path, sizeof path, "%s/%d/exe", proc, (int)options->pid);
     if ((*module->build_id || is_named_by(path, module->path)) &&
-        cpprof__elf_open(&module->image, path, module->build_id, use))
+        open_if_mapped(module, path, use))
         return true;
     snprintf(path, sizeof path, "%s/%d/map_files/%llx-%llx", proc,
              (int)options->pid, (unsigned long long)module->map_start,
              (unsigned long long)module->map_limit);
-    return *module->build_id &&
-           cpprof__elf_open(&module->image, path, module->build_id, use);
+    return (*module->build_id || module->inode) &&
+           open_if_mapped(module, path, use);
 }
 
 /* The file at its path, as the process sees the file system or as we do. */
@@ -97,10 +128,9 @@ open_from_path(struct cpprof__module *module,
              cpprof__proc_of(&options->fetcher), (int)options->pid,
              module->path);
     if ((options->fetcher.proc || options->pid != getpid()) &&
-        cpprof__elf_open(&module->image, path, module->build_id, use))
+        open_if_mapped(module, path, use))
         return true;
-    return cpprof__elf_open(&module->image, module->path, module->build_id,
-                            use);
+    return open_if_mapped(module, module->path, use);
 }
 
 /* ---- what is expected -------------------------------------------------- */
@@ -341,6 +371,7 @@ static void
 close_files(struct cpprof__module *module)
 {
     struct cpprof__module kept = {.path = module->path,
+                                  .inode = module->inode,
                                   .map_start = module->map_start,
                                   .map_limit = module->map_limit,
                                   .has_told = module->has_told,

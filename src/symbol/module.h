@@ -20,7 +20,8 @@
 /* Zero bytes with path and build_id set is a module that is not open yet. */
 struct cpprof__module {
     char *path;
-    char build_id[CPPROF_BUILD_ID_MAX]; /* "": any image at path will do */
+    char build_id[CPPROF_BUILD_ID_MAX]; /* "": the file with this inode, */
+    uint64_t inode;                     /* or if it is 0 any at path */
     uint64_t map_start; /* of a mapping, for /proc/PID/map_files */
     uint64_t map_limit;
 

@@ -113,6 +113,7 @@ make_module(const struct cpprof__symbolizer_mapping *mapping)
         return NULL;
     }
     strncat(module->build_id, mapping->build_id, CPPROF_BUILD_ID_MAX - 1);
+    module->inode = mapping->inode;
     module->map_start = mapping->start;
     module->map_limit = mapping->limit;
     return module;
@@ -127,7 +128,8 @@ find_module(const struct cpprof__symbolizer *s,
     for (i = 0; i < s->modules.n; i++)
         if (strcmp(s->modules.at[i]->path, mapping->path) == 0 &&
             strncmp(s->modules.at[i]->build_id, mapping->build_id,
-                    CPPROF_BUILD_ID_MAX - 1) == 0)
+                    CPPROF_BUILD_ID_MAX - 1) == 0 &&
+            (*mapping->build_id || s->modules.at[i]->inode == mapping->inode))
             return s->modules.at[i];
     return NULL;
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The image of a mapping: the file itself, if it can be what ran; else a debug
+ * file that is installed for the build id; else what somebody fetches.
+ */
 #include "symbolize/image_find.h"
 
 #include "base/status.h"
@@ -6,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define DEBUG_FOLDER "/usr/lib/debug/.build-id"
 
@@ -68,6 +73,36 @@ open_fetched(struct cpprof__image *image,
     return status;
 }
 
+/* What came to lie there after the profile began is another build, as far as
+ * can be known. */
+static bool
+is_newer(const char *path, int64_t time_ns)
+{
+    const int64_t ns_per_s = 1000000000;
+    struct stat info;
+
+    return time_ns && !stat(path, &info) &&
+           info.st_ctim.tv_sec * ns_per_s + info.st_ctim.tv_nsec > time_ns;
+}
+
+static enum cpprof_status
+open_file(struct cpprof__image *image,
+          const struct cpprof__wanted_image *wanted, struct cpprof_error *error)
+{
+    enum cpprof_status status =
+        open_checked(image, wanted->file, wanted, error);
+
+    if (status != CPPROF_OK || *wanted->build_id ||
+        !is_newer(wanted->file, wanted->time_ns))
+        return status;
+    cpprof__image_close(image);
+    return cpprof__fail(
+        error, CPPROF_BAD_DATA, 0,
+        "it is newer than the profile, which has no build ID of "
+        "it (-binary=%s if it is what ran)",
+        wanted->file);
+}
+
 enum cpprof_status
 cpprof__find_image(struct cpprof__image *image,
                    const struct cpprof__wanted_image *wanted,
@@ -76,7 +111,7 @@ cpprof__find_image(struct cpprof__image *image,
     enum cpprof_status status = CPPROF_BAD_DATA;
 
     if (*wanted->file)
-        status = open_checked(image, wanted->file, wanted, error);
+        status = open_file(image, wanted, error);
     if (status == CPPROF_OK && !realpath(wanted->file, path)) {
         cpprof__image_close(image);
         status = cpprof__fail(error, CPPROF_SYSTEM, 0, "%m");

@@ -11,7 +11,8 @@
 
 struct cpprof__wanted_image {
     const char *file;     /* where it is looked for first, or "" */
-    const char *build_id; /* or "": any will do */
+    const char *build_id; /* or "": any will do, */
+    int64_t time_ns;      /* but none at `file` that came later; 0: any */
     struct cpprof__mapped_range range;
     const struct pprof_symbolize_options *options; /* who fetches, or NULL */
 };

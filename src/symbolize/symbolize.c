@@ -160,7 +160,7 @@ warn_closed(struct work *w, size_t mapping, const struct cpprof_error *error)
         cpprof__symbolize_warn(w->options,
                                "Local symbolization failed for %s: %s",
                                title_of(w->p, m).text, error->text);
-    w->is_missing |= !strstr(error->text, "build ID mismatch");
+    w->is_missing |= !strstr(error->text, "build ID");
 }
 
 /* Open the image of a mapping; *path is where it is then. */
@@ -174,6 +174,7 @@ open_source(struct work *w, size_t mapping, char path[PATH_MAX])
     struct cpprof__wanted_image wanted = {
         .file = given ? given : cpprof__strings_text(&w->p->strings, m->file),
         .build_id = cpprof__strings_text(&w->p->strings, m->build_id),
+        .time_ns = given ? 0 : w->p->info.time_ns,
         .range = {m->start, m->limit, m->offset},
         .options = w->options,
     };

@@ -229,6 +229,49 @@ def two_builds():
            re.search(r"work\+0x[0-9a-f]+", out), out, err)
 
 
+# --- programs without a build id ----------------------------------------------
+
+def without_build_id():
+    """Another file at the path of what ran gives no names."""
+    with open("work.c", "w") as file:
+        file.write(SOURCE)
+    sh("gcc -O2 -g -Wl,--build-id=none -o ran work.c && "
+       "sed -i s/churn/stranger/ work.c && "
+       "gcc -O1 -g -Wl,--build-id=none -o stranger work.c && "
+       "gcc -O2 -g -Wl,--build-id=0xdeadbeef01 -o short work.c")
+    swap = "cp ran no-id; (sleep 0.1; cp stranger new; mv new no-id) & "
+    run("record", "-F", "1000", "-o", "no-id.pb.gz", "--", "sh", "-c",
+        swap + "exec ./no-id")
+    out, err = top("no-id.pb.gz")
+    TAP.ok("no build id: a file that came later gives no names",
+           "stranger" not in out and "no-id" in out, out)
+    TAP.matches("no build id: and a line says why",
+                r"^cpprof: Local symbolization failed for no-id: it is newer "
+                r"than the profile, which has no build ID of it "
+                r"\(-binary=\S*/no-id if it is what ran\)$", err)
+    sh("mkdir copy && cp ran copy/no-id")
+    out, err = top("-binary=copy/no-id", "no-id.pb.gz")
+    TAP.ok("no build id: one that is given does", " churn" in out, out, err)
+    sh("cp ran no-id")
+    run("record", "-one", "-F", "1000", "-o", "no-id.pb.gz", "--", "sh", "-c",
+        "./no-id; cp stranger new; mv new no-id; ./no-id")
+    out, err = top("-symbolize=none", "no-id.pb.gz")
+    TAP.ok("no build id: of two in turn the second has its names",
+           "stranger" in out, out, err)
+    TAP.ok("no build id: and the first has none of the second",
+           re.search(r"\[no-id", out), out)
+    sh("cp ran no-id")
+    sh(swap + "CPPROF=cpu=250,out=own.pb.gz LD_PRELOAD=%s ./no-id >out; wait" %
+       os.path.join(os.path.dirname(cpprof), "libcpprof.so"))
+    out, err = top("-symbolize=none", "own.pb.gz")
+    if os.geteuid() == 0:
+        TAP.ok("no build id: a process finds its own file", "churn" in out, out)
+    TAP.ok("no build id: and takes no other", "stranger" not in out, out)
+    run("record", "-F", "1000", "-o", "short.pb.gz", "--", "./short")
+    out, err = top("short.pb.gz")
+    TAP.ok("a build id of five bytes is one", "stranger" in out, out, err)
+
+
 # --- the hint ----------------------------------------------------------------
 
 def hint():
@@ -505,6 +548,7 @@ def main():
         symbolize()
         symbolize_functions_to_lines()
         two_builds()
+        without_build_id()
         search_path()
         pprof()
         hint()

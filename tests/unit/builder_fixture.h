@@ -207,11 +207,11 @@ begin(struct fixture *f)
 {
     begin_without_mappings(f, &cpu_head);
     f->a = cpprof__builder_add_mapping(
-        f->builder, &(struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0x100,
-                                                         "/bin/a b", "abcd"});
+        f->builder, &(struct cpprof__symbolizer_mapping){
+                        0x1000, 0x2000, 0x100, "/bin/a b", "abcd", 0});
     f->b = cpprof__builder_add_mapping(
         f->builder, &(struct cpprof__symbolizer_mapping){0x2000, 0x3000, 0,
-                                                         "/lib/b.so", ""});
+                                                         "/lib/b.so", "", 0});
     assert_int_equal(f->a, 0);
     assert_int_equal(f->b, 1);
 }

@@ -138,7 +138,8 @@ find_mapping(struct loaded *l, uint64_t address)
             snprintf(l->path, sizeof l->path, "%.*s", (int)line.n_path,
                      line.path);
             l->mapping = (struct cpprof__symbolizer_mapping){
-                line.start, line.limit, line.offset, l->path, l->build_id};
+                line.start, line.limit,  line.offset,
+                l->path,    l->build_id, line.inode};
             return;
         }
     fail_msg("%#llx is not mapped", (unsigned long long)address);

@@ -347,10 +347,10 @@ mappings_are_written_in_order_used_or_not(void **state)
     sample(&f, 1, PCS(0x2010));
     again = cpprof__builder_add_mapping(
         f.builder, &(struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0x100,
-                                                        "/bin/a b", "abcd"});
+                                                        "/bin/a b", "abcd", 0});
     other = cpprof__builder_add_mapping(
         f.builder, &(struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0x100,
-                                                        "/bin/a b", "abce"});
+                                                        "/bin/a b", "abce", 0});
     assert_int_equal(again, f.a);
     assert_int_equal(other, 2);
     w = end(&f);
@@ -466,7 +466,7 @@ without_a_symbolizer_there_are_addresses_only(void **state)
                      CPPROF_OK);
     f.a = cpprof__builder_add_mapping(
         f.builder,
-        &(struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0, "/a", "01"});
+        &(struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0, "/a", "01", 0});
     sample(&f, 1, PCS(0x1010));
     w = end(&f);
     assert_int_equal(w->n_functions, 0);
@@ -485,7 +485,7 @@ mapping_the_symbolizer_has_no_room_for_stays_unresolved(void **state)
     f.symbolizer.max_mappings = 0;
     f.a = cpprof__builder_add_mapping(
         f.builder,
-        &(struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0, "/a", "01"});
+        &(struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0, "/a", "01", 0});
     sample(&f, 1, PCS(0x1010));
     w = end(&f);
     assert_int_equal(w->n_mappings, 1);

@@ -83,8 +83,8 @@ location_becomes_a_location_with_all_its_texts(void **state)
 static void
 mapping_of_scripts_stands_behind_all_others(void **state)
 {
-    static const struct cpprof__symbolizer_mapping late = {0x5000, 0x6000, 0,
-                                                           "/lib/late.so", ""};
+    static const struct cpprof__symbolizer_mapping late = {
+        0x5000, 0x6000, 0, "/lib/late.so", "", 0};
     struct fixture f;
     struct walk *w;
 

@@ -131,7 +131,7 @@ make_one_profile(struct fixture *f, struct cpprof_error *error)
     for (i = 0; i < 100; i++)
         cpprof__builder_add_mapping(
             f->builder, &(struct cpprof__symbolizer_mapping){
-                            0x1000 * i, 0x1000 * i + 0x1000, 0, "/p", "ab"});
+                            0x1000 * i, 0x1000 * i + 0x1000, 0, "/p", "ab", 0});
     for (i = 0; i < 300; i++) {
         frame = (struct cpprof__builder_frame){0x1000 + i, 0};
         cpprof__builder_add_sample(f->builder, (int64_t[]){1, 2}, &frame, 1,

@@ -10,11 +10,11 @@
 #include <pthread.h>
 
 static const struct cpprof__symbolizer_mapping with_id = {
-    0x10000, 0x20000, 0, "/bin/program", "abcd"};
+    0x10000, 0x20000, 0, "/bin/program", "abcd", 0};
 static const struct cpprof__symbolizer_mapping without_id = {
-    0x10000, 0x20000, 0, "/bin/other", ""};
-static const struct cpprof__symbolizer_mapping jit = {0x10000, 0x20000, 0, "",
-                                                      ""};
+    0x10000, 0x20000, 0, "/bin/other", "", 0};
+static const struct cpprof__symbolizer_mapping jit = {0x10000, 0x20000, 0,
+                                                      "",      "",      0};
 
 /* Ask once, in a profile of its own; how often it was asked underneath. */
 static unsigned

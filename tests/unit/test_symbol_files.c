@@ -394,8 +394,8 @@ what_is_no_image_is_no_harm(void **state)
         snprintf(l.path, sizeof l.path, "%s/fifo", folder);
         if (i < sizeof paths / sizeof *paths)
             snprintf(l.path, sizeof l.path, "%s", paths[i]);
-        l.mapping = (struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0,
-                                                        l.path, l.build_id};
+        l.mapping = (struct cpprof__symbolizer_mapping){0x1000, 0x2000,     0,
+                                                        l.path, l.build_id, 0};
         symbolize(&l, false);
         assert_int_equal(
             cpprof__symbolizer.resolve(l.symbolizer, 0, 0x1800, &frame, 1), 0);

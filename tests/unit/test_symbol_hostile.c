@@ -179,7 +179,7 @@ ask(const struct image *image, const char *name, bool functions_only)
 
     snprintf(l.path, sizeof l.path, "%s/%s", folder, name);
     l.mapping = (struct cpprof__symbolizer_mapping){
-        0x7f0000000000, 0x7f0000000000 + image->n, 0, l.path, ""};
+        0x7f0000000000, 0x7f0000000000 + image->n, 0, l.path, "", 0};
     symbolize(&l, functions_only);
     for (i = 0; i < image->n_code / 2; i += image->n_code / 50 + 1)
         cpprof__symbolizer.expect(l.symbolizer, 0,

@@ -135,7 +135,7 @@ make_for(const char *mapped)
     const struct cpprof__symbolizer_options options = {
         .fetcher = {.warn = note_told}};
     const struct cpprof__symbolizer_mapping mapping = {0x100000, 0x101000, 0,
-                                                       mapped, ""};
+                                                       mapped,   "",       0};
     struct cpprof__symbolizer *s = cpprof__symbolizer.make(&options);
 
     assert_non_null(s);

@@ -293,8 +293,8 @@ static void
 mapping_without_a_file_is_looked_up_too(void **state)
 {
     struct cpprof__symbolizer *s = make_for(0);
-    struct cpprof__symbolizer_mapping mapping = {0x1000, 0x2000, 0,
-                                                 "/memfd:jit", ""};
+    struct cpprof__symbolizer_mapping mapping = {0x1000,       0x2000, 0,
+                                                 "/memfd:jit", "",     0};
     struct cpprof__frame frame;
     size_t index = cpprof__symbolizer.add_mapping(s, &mapping);
 

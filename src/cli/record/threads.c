@@ -57,7 +57,8 @@ add_range(struct names *names, pid_t pid, const struct cpprof_map *map)
                                                  .limit = map->limit,
                                                  .offset = map->offset,
                                                  .path = path,
-                                                 .build_id = build_id};
+                                                 .build_id = build_id,
+                                                 .inode = map->inode};
     struct range *at =
         reallocarray(names->ranges, names->n_ranges + 1, sizeof *at);
 

@@ -410,8 +410,12 @@ cpprof__store_mapping_at(const struct cpprof__store *store, size_t index)
     const struct cpprof__store_mapping *m = &store->mappings[index];
 
     return (struct cpprof__symbolizer_mapping){
-        m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
-        cpprof__store_text(store, m->build_id)};
+        m->start,
+        m->limit,
+        m->offset,
+        cpprof__store_text(store, m->path),
+        cpprof__store_text(store, m->build_id),
+        m->inode};
 }
 
 uint32_t

@@ -39,13 +39,33 @@
  * information are all packed, threefold; the largest unpack to this. */
 #define LARGEST_UNPACKED (1ull << 30)
 
+struct image {
+    const char *bytes;
+    size_t n;
+};
+
+static size_t
+read_image(void *ctx, uint64_t offset, void *data, size_t n)
+{
+    const struct image *image = ctx;
+
+    if (offset > image->n || n > image->n - offset)
+        return 0;
+    memcpy(data, image->bytes + offset, n);
+    return n;
+}
+
+/* As everywhere: libdw finds none that is not padded. */
 static void
 read_build_id(struct cpprof__elf_file *file)
 {
-    const void *bytes;
-    ssize_t n = dwelf_elf_gnu_build_id(file->elf, &bytes);
+    struct image image = {0};
+    const struct cpprof__elf_source source = {read_image, &image, 0};
 
-    cpprof__build_id_text(file->build_id, bytes, n > 0 ? (size_t)n : 0);
+    image.bytes = elf_rawfile(file->elf, &image.n);
+    if (!image.bytes ||
+        cpprof__build_id_read(&source, file->build_id, NULL) != CPPROF_OK)
+        file->build_id[0] = 0;
 }
 
 void
