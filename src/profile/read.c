@@ -84,6 +84,31 @@ is_worth_another_try(enum cpprof_status status, const struct cpprof_error *why)
                   "parsing profile: concatenated profiles detected") != 0;
 }
 
+/* What else is taken for a profile, and what to do about it; or "". */
+static const char *
+hint_for(const uint8_t *data, size_t n)
+{
+    static const struct {
+        const char *begin, *hint;
+    } known[] = {
+        {"\xfd"
+         "7zXZ",
+         " (it is packed by xz: unpack it first)"},
+        {"\x28\xb5\x2f\xfd", " (it is packed by zstd: unpack it first)"},
+        {"BZh", " (it is packed by bzip2: unpack it first)"},
+        {"PK\3\4", " (it is a zip archive: unpack it first)"},
+        {"PERFILE2", " (it is perf's own: perf script -i FILE gives what can "
+                     "be read)"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof known / sizeof *known; i++)
+        if (n >= strlen(known[i].begin) &&
+            !memcmp(data, known[i].begin, strlen(known[i].begin)))
+            return known[i].hint;
+    return "";
+}
+
 static enum cpprof_status
 read_legacy(const uint8_t *data, size_t n, uint64_t proto_failed_at,
             struct pprof_profile **profile, struct cpprof_error *error)
@@ -96,10 +121,14 @@ read_legacy(const uint8_t *data, size_t n, uint64_t proto_failed_at,
     if (status == CPPROF_NOMEM)
         return cpprof__fail_nomem(error);
     if (status != CPPROF_OK) {
-        if (strcmp(why.text, CPPROF__UNRECOGNIZED) == 0)
-            why.offset = proto_failed_at;
-        return cpprof__fail_at(error, why.offset, "parsing profile: %s",
-                               why.text);
+        const char *hint = "";
+
+        if (strcmp(why.text, CPPROF__UNRECOGNIZED) == 0) {
+            hint = hint_for(data, n);
+            why.offset = *hint ? 0 : proto_failed_at;
+        }
+        return cpprof__fail_at(error, why.offset, "parsing profile: %s%s",
+                               why.text, hint);
     }
     status = pprof_check(p, error);
     if (status == CPPROF_OK)

@@ -140,8 +140,24 @@ def any_key():
             "-top", "-tagfocus=" + word, "key.pb")[1])
 
 
+def files_of_others():
+    for begin, hint in (
+            (b"\xfd7zXZ\0", "it is packed by xz: unpack it first"),
+            (b"(\xb5/\xfd", "it is packed by zstd: unpack it first"),
+            (b"BZh9", "it is packed by bzip2: unpack it first"),
+            (b"PK\3\4", "it is a zip archive: unpack it first"),
+            (b"PERFILE2", "it is perf's own: perf script -i FILE gives what can "
+             "be read")):
+        with open("other", "wb") as file:
+            file.write(begin + 50 * b"\1x")
+        t.same("%r is told as what it is" % begin, run("top", "other"), (
+            2, b"", b"cpprof: other: parsing profile: unrecognized profile "
+            b"format (%s)\n" % hint.encode()))
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
+    files_of_others()
     bytes_that_are_no_utf8()
     zero_bytes()
     what_a_terminal_obeys()

@@ -711,6 +711,40 @@ def test_reading(folder):
                "cpprof: .*/nosuch.pb.gz.*\n", done.stderr), done)
 
 
+def browsed(folder, **variables):
+    """The browsers that are started with an address."""
+    tools = os.path.join(folder, "browsers")
+    os.makedirs(tools, exist_ok=True)
+    for name in "chrome", "own":
+        with open(os.path.join(tools, name), "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\necho %s >>%s/started\n" % (name, tools))
+        os.chmod(file.name, 0o755)
+    env = {name: value for name, value in os.environ.items() if name not in (
+        "DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
+    env.update(variables, PATH=tools + ":" + os.environ["PATH"])
+    s = subprocess.Popen([cpprof, "http", ":0", CPU], env=env, text=True,
+                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    s.stderr.readline()
+    time.sleep(0.5)
+    s.terminate()
+    s.communicate()
+    try:
+        with open(tools + "/started", encoding="ascii") as file:
+            found = file.read().split()
+        os.unlink(tools + "/started")
+    except FileNotFoundError:
+        found = []
+    return found
+
+
+def test_browser(folder):
+    tap.same("without a display no browser is started", browsed(folder), [])
+    tap.same("but the one that is asked for",
+             browsed(folder, BROWSER="own"), ["own"])
+    tap.same("with a display the first that is there",
+             browsed(folder, DISPLAY=":0"), ["chrome"])
+
+
 def test_download():
     s = Server("-ignore=burn", CPU).ready()
     filtered, whole = s.get("/ui/api/report/proto"), s.get("/ui/download")
@@ -815,6 +849,7 @@ def main():
         test_programs(folder)
         test_users()
         test_reading(folder)
+        test_browser(folder)
         test_download()
         test_addresses(folder)
         test_sources(folder)

@@ -91,20 +91,29 @@ cpprof__viewer_file(const char *ending, char *path, struct cpprof_error *error)
 
 /* ---------------------------------------------------------- programs ---- */
 
+static bool
+is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && *value;
+}
+
+/* Without a desktop, as over ssh, they only complain that there is none. */
 static size_t
 browsers(const char *programs[MAX_PROGRAMS])
 {
     static const char *const known[] = {"chrome", "google-chrome", "chromium",
                                         "firefox", "sensible-browser"};
-    const char *own = getenv("BROWSER"), *display = getenv("DISPLAY");
     size_t n = 0, i;
 
-    if (own && *own)
-        programs[n++] = own;
+    if (is_set("BROWSER"))
+        programs[n++] = getenv("BROWSER");
+    if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY"))
+        return n;
     for (i = 0; i < sizeof known / sizeof known[0]; i++)
         programs[n++] = known[i];
-    if (display && *display) /* of a desktop only */
-        programs[n++] = "xdg-open";
+    programs[n++] = "xdg-open";
     return n;
 }
 
@@ -137,12 +146,13 @@ start_first(const char *viewer, const char *path, const char **program,
 {
     const char *programs[MAX_PROGRAMS] = {
         strcmp(viewer, "gv") == 0 ? "gv --noantialias" : viewer};
-    size_t n = strcmp(viewer, "web") == 0 ? browsers(programs) : 1, i;
+    bool is_browser = strcmp(viewer, "web") == 0;
+    size_t n = is_browser ? browsers(programs) : 1, i;
     int failure = ENOENT;
 
     for (i = 0; i < n && failure; i++)
         failure = start(programs[i], path, pid);
-    if (failure && n > 1)
+    if (failure && is_browser)
         return cpprof__fail(error, CPPROF_SYSTEM, failure,
                             "no browser found; set BROWSER, or open %s", path);
     if (failure)
@@ -155,9 +165,11 @@ start_first(const char *viewer, const char *path, const char **program,
 enum cpprof_status
 cpprof__browse(const char *url, struct cpprof_error *error)
 {
-    const char *program;
+    const char *programs[MAX_PROGRAMS], *program;
     pid_t pid;
 
+    if (!browsers(programs)) /* the address was told */
+        return CPPROF_OK;
     return start_first("web", url, &program, &pid, error);
 }
 
