@@ -36,6 +36,21 @@ cpprof__utf8_next(const char *text, size_t n, uint32_t *rune)
     return length;
 }
 
+bool
+cpprof__is_utf8(const char *text, size_t n)
+{
+    uint32_t rune;
+    size_t used;
+
+    for (; n; text += used, n -= used) {
+        /* It ends at a zero byte, which is a character, too. */
+        used = *text ? cpprof__utf8_next(text, n, &rune) : 1;
+        if (!used)
+            return false;
+    }
+    return true;
+}
+
 void
 cpprof__put_utf8(struct cpprof__buffer *out, const char *text, size_t n)
 {
@@ -43,7 +58,6 @@ cpprof__put_utf8(struct cpprof__buffer *out, const char *text, size_t n)
     size_t used;
 
     for (; n; text += used, n -= used) {
-        /* It ends at a zero byte, which is a character, too. */
         used = *text ? cpprof__utf8_next(text, n, &rune) : 1;
         if (used) {
             cpprof__buffer_append(out, text, used);

@@ -16,6 +16,10 @@
 size_t
 cpprof__utf8_next(const char *text, size_t n, uint32_t *rune);
 
+/* Is all of it UTF-8? A zero byte is a character. */
+bool
+cpprof__is_utf8(const char *text, size_t n);
+
 /* Append n bytes with U+FFFD for each that is not UTF-8; zero bytes are. */
 void
 cpprof__put_utf8(struct cpprof__buffer *out, const char *text, size_t n);

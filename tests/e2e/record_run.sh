@@ -147,6 +147,13 @@ check "-one: and the name of the thread" \
     same "$("$cpprof" -tags one.pb.gz 2>/dev/null | sed -n '/^ *thread:/,/^$/p' |
         grep -cE ': (victim|other)$')" 2
 rm -f one.pb.gz other
+cp "$victim" $'odd\xff\xfe'
+run "$cpprof" record -one -o odd.pb.gz -- $'./odd\xff\xfe' burn=300
+check "-one: a name that is no UTF-8 has question marks" \
+    grep -q ': odd??$' <("$cpprof" -tags odd.pb.gz 2>/dev/null)
+check "-one: and nothing of the file is none" \
+    same "$(zcat odd.pb.gz | LC_ALL=C grep -ac $'\xff\xfe')" 0
+rm -f odd*
 # More processes than the recorder keeps files of: they are added up meanwhile.
 # One that has no sample is none of them: on a busy machine all ticks of 15 ms may
 # be late, so there is a longer try.

@@ -529,6 +529,39 @@ labels_are_texts_or_numbers_with_units(void **state)
     walk_free(w);
 }
 
+/* A strict reader refuses a whole file for one string. */
+static void
+texts_that_are_no_utf8_have_question_marks_and_stay_one(void **state)
+{
+    static const struct cpprof__symbolizer_mapping mapping = {
+        .start = 0x7000,
+        .limit = 0x8000,
+        .path = "/odd/\xff\xfe",
+        .build_id = ""};
+    const struct cpprof__builder_label labels[] = {
+        {.key = "k\xff", .str = "\xc3\xa9\x80"}};
+    struct cpprof__builder_frame frame = {0x1010, 0};
+    struct fixture f;
+    struct walk *w;
+    const struct walk_label *l;
+
+    (void)state;
+    begin(&f);
+    cpprof__builder_add_mapping(f.builder, &mapping);
+    cpprof__builder_add_sample(f.builder, (int64_t[]){1, 2}, &frame, 1, labels,
+                               1);
+    cpprof__builder_add_sample(f.builder, (int64_t[]){1, 2}, &frame, 1, labels,
+                               1);
+    w = end(&f);
+    assert_string_equal(walk_string(w, w->mappings[w->n_mappings - 1].path),
+                        "/odd/??");
+    l = w->samples[0].labels;
+    assert_string_equal(walk_string(w, l->key), "k?");
+    assert_string_equal(walk_string(w, l->str), "\xc3\xa9?");
+    assert_int_equal(w->samples[1].labels->str, l->str);
+    walk_free(w);
+}
+
 static void
 heap_profile_has_four_values_and_a_default_type(void **state)
 {
@@ -656,6 +689,8 @@ main(void)
         cmocka_unit_test(
             mapping_the_symbolizer_has_no_room_for_stays_unresolved),
         cmocka_unit_test(labels_are_texts_or_numbers_with_units),
+        cmocka_unit_test(
+            texts_that_are_no_utf8_have_question_marks_and_stay_one),
         cmocka_unit_test(heap_profile_has_four_values_and_a_default_type),
         cmocka_unit_test(head_comes_first_and_strings_come_last),
         cmocka_unit_test(functions_differ_by_name_file_and_line),

@@ -9,10 +9,13 @@
  */
 #include "cli/record/record.h"
 
+#include "base/text.h"
 #include "cli/fetch/debuginfod.h"
 
 #include <cpprof/pprof.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 
 /* A writer into memory. ctx is a struct cpprof__buffer. */
 
@@ -68,11 +71,14 @@ cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *process,
     struct pprof_profile *profile = NULL;
     enum cpprof_status status =
         pprof_read_data(bytes->data, bytes->n, NULL, &profile, error);
+    char name[NAME_MAX + 1];
 
+    snprintf(name, sizeof name, "%s", process);
+    cpprof__clean_text(name);
     if (status == CPPROF_OK && !sum->merger)
         status = pprof_merger_new(&sum->merger, error);
     if (status == CPPROF_OK)
-        status = pprof_set_label(profile, "process", process, error);
+        status = pprof_set_label(profile, "process", name, error);
     if (status == CPPROF_OK)
         status = pprof_set_num_label(profile, "pid", pid, NULL, error);
     if (status == CPPROF_OK) {

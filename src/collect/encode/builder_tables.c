@@ -8,6 +8,7 @@
 #include "own/memory.h"
 
 #include "base/proto.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,24 @@ equal_string(void *ctx, uint32_t value)
     return s->n == l->wanted.n && memcmp(s->text, l->wanted.text, s->n) == 0;
 }
 
+/* The string of a text that is no UTF-8: readers of proto3 refuse the whole
+ * file for one. File names are any bytes, and so are labels. */
+static uint32_t
+string_of_bytes(struct cpprof__builder *b, const char *text)
+{
+    char *copy = cpprof__strdup(text);
+    uint32_t found = 0;
+
+    if (copy) {
+        cpprof__clean_text(copy);
+        found = cpprof__builder_string(b, copy);
+    } else {
+        cpprof__builder_fail_nomem(b);
+    }
+    cpprof__free(copy);
+    return found;
+}
+
 uint32_t
 cpprof__builder_string(struct cpprof__builder *b, const char *text)
 {
@@ -82,6 +101,8 @@ cpprof__builder_string(struct cpprof__builder *b, const char *text)
     found = cpprof__index_find(&b->strings.index, hash, equal_string, &l);
     if (found != CPPROF__INDEX_NONE)
         return found + b->n_forgotten.strings;
+    if (!cpprof__is_utf8(key, n))
+        return string_of_bytes(b, key);
     s.text = cpprof__arena_copy(&b->arena, key, n);
     if (!s.text) {
         cpprof__builder_fail_nomem(b);

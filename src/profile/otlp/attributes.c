@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text that is UTF-8, attributes that bring their key, and the attributes of a
+ * Attributes that bring their key, and the attributes of a
  * resource. Source: opentelemetry-specification, resource/sdk.md ("Specifying
  * resource information via an environment variable").
  */
@@ -10,20 +10,6 @@
 #include "base/text.h"
 
 #include <string.h>
-
-bool
-cpprof__otlp_is_clean(const char *text, size_t n)
-{
-    uint32_t rune;
-    size_t used;
-
-    for (; n; text += used, n -= used) {
-        used = *text ? cpprof__utf8_next(text, n, &rune) : 1;
-        if (!used)
-            return false;
-    }
-    return true;
-}
 
 void
 cpprof__otlp_put_pair(struct cpprof__buffer *out, uint32_t field,

@@ -8,10 +8,6 @@
 /* Fields of AnyValue. */
 enum { VALUE_STRING = 1, VALUE_BOOL, VALUE_INT, VALUE_ARRAY = 5 };
 
-/* Is there nothing in it that cpprof__put_utf8() changes? */
-bool
-cpprof__otlp_is_clean(const char *text, size_t n);
-
 /* KeyValue: its strings stand in it, because receivers know no others here. */
 void
 cpprof__otlp_put_pair(struct cpprof__buffer *out, uint32_t field,

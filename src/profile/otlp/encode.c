@@ -72,7 +72,7 @@ number_of_text(struct encoder *e, const char *text, size_t n)
     struct cpprof__buffer clean = {0};
     uint32_t number;
 
-    if (cpprof__otlp_is_clean(text, n))
+    if (cpprof__is_utf8(text, n))
         return intern(e, &e->strings, text, n);
     cpprof__put_utf8(&clean, text, n);
     number = intern(e, &e->strings, clean.data, clean.n);
