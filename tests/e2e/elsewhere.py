@@ -322,13 +322,14 @@ def hint_of_a_package():
 
 # --- debuginfod --------------------------------------------------------------
 
+Broken = collections.namedtuple("Broken", "body")
 Endless = collections.namedtuple("Endless", "n_bytes pause")
 
 
 class Server(http.server.BaseHTTPRequestHandler):
     """/buildid/ID/debuginfo of `files`, whose values are bytes, a status,
     how many seconds to be silent, bytes with a pause in the middle, or a
-    pause between bytes that have no end."""
+    pause between bytes that have no end, or bytes that are broken off."""
     files = {}
     asked = []
 
@@ -340,6 +341,13 @@ class Server(http.server.BaseHTTPRequestHandler):
             return
         if isinstance(found, Endless):
             self.endless(found)
+            return
+        if isinstance(found, Broken):
+            self.send_response(200)
+            self.send_header("Content-Length", str(2 * len(found.body)))
+            self.end_headers()
+            self.wfile.write(found.body)
+            self.close_connection = True
             return
         body, pause = found if isinstance(found, tuple) else (found, 0)
         is_file = isinstance(body, bytes)
@@ -428,14 +436,35 @@ def debuginfod():
            [path + "debuginfo", path + "executable"], Server.asked)
     os.rename("gone", "run/work")
 
-    for name, answer in [("404", 404), ("an error of the server", 500),
-                         ("no ELF file", b"<html>"),
-                         ("another build", open("other", "rb").read()),
-                         ("cut off", debug[:len(debug) // 2])]:
+    for name, answer, told, is_kept in [
+            ("404", 404, "", False),
+            ("an error of the server", 500,
+             url + ": .*returned error: 500; names are missing", False),
+            ("nothing", b"", url + ": an empty file; names are missing", False),
+            ("a broken connection", Broken(debug),
+             url + ": transfer closed .*; names are missing", False),
+            ("no ELF file", b"<html>",
+             "/.*/debuginfo: no ELF file with a build id; it is removed", True),
+            ("another build", open("other", "rb").read(),
+             "/.*/debuginfo: a file of build %s; it is removed" %
+             build_id("other"), True),
+            ("cut off", debug[:len(debug) // 2],
+             "/.*/debuginfo: a part of a file; it is removed", True)]:
+        kept = cache()
         serve(debuginfo=answer)
-        out, err = top("-debuginfod=" + url, "p.pb.gz", **cache())
+        out, err = top("-debuginfod=" + url, "p.pb.gz", **kept)
         TAP.ok("debuginfod: %s: a report all the same" % name,
                "work+0x" in out and "churn" not in out, out, err)
+        said = [line for line in err.splitlines() if "debuginfod: " in line]
+        TAP.ok("debuginfod: %s: told once, where it is none of 404" % name,
+               re.fullmatch(told and "cpprof: debuginfod: " + told,
+                            "\n".join(said)), err)
+        if not is_kept:
+            continue
+        serve(debuginfo=debug)
+        out, err = top("-debuginfod=" + url, "p.pb.gz", **kept)
+        TAP.ok("debuginfod: %s: names from the next server" % name,
+               " churn" in out, out, err)
     for name, where in [("a server that is silent", url),
                         ("nobody there", "http://127.0.0.1:1")]:
         serve(debuginfo=30.0)

@@ -6,12 +6,18 @@
  * between two, and one that is too slow once is not asked again. A file may
  * have MOST_BYTES and take MOST_S. Ctrl-C ends the asking, not the command: a
  * recording goes on without these names.
+ *
+ * Nor does it look at what comes: that is done here, and a file that is not the
+ * one that was asked for does not stay in the cache. Why nothing came it only
+ * tells by its report for people (DEBUGINFOD_VERBOSE): a server that fails, or
+ * breaks off, is "not found" otherwise.
  */
 #include "cli/fetch/debuginfod.h"
 
 #include "arch/clock.h"
 #include "cli/messages.h"
 #include "cli/terminal.h"
+#include "object/elf_header.h"
 
 #include <cpprof/object.h>
 
@@ -23,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Tunable: seconds without a byte; $DEBUGINFOD_TIMEOUT is another number. */
@@ -50,6 +57,7 @@ static struct {
     const char *url; /* of -debuginfod; NULL: those of the environment */
     struct client *client;
     find *find_debuginfo, *find_executable;
+    int report;        /* what the library says while it asks; -1: nothing */
     uint64_t stall_ns; /* the most since a byte came */
     uint64_t most_s;
     long most_bytes;
@@ -123,11 +131,13 @@ load(void)
     struct client *(*begin)(void) = NULL;
     void (*set_progress)(struct client *,
                          int (*)(struct client *, long, long)) = NULL;
+    void (*set_verbose)(struct client *, int) = NULL;
 
     if (!library)
         return false;
     *(void **)&begin = dlsym(library, "debuginfod_begin");
     *(void **)&set_progress = dlsym(library, "debuginfod_set_progressfn");
+    *(void **)&set_verbose = dlsym(library, "debuginfod_set_verbose_fd");
     *(void **)&debuginfod.find_debuginfo =
         dlsym(library, "debuginfod_find_debuginfo");
     *(void **)&debuginfod.find_executable =
@@ -140,6 +150,11 @@ load(void)
     debuginfod.client = begin();
     if (debuginfod.client)
         set_progress(debuginfod.client, note_progress);
+    debuginfod.report = -1;
+    if (debuginfod.client && set_verbose && !getenv("DEBUGINFOD_VERBOSE"))
+        debuginfod.report = memfd_create("cpprof-debuginfod", MFD_CLOEXEC);
+    if (debuginfod.report >= 0)
+        set_verbose(debuginfod.client, debuginfod.report);
     return debuginfod.client != NULL;
 }
 
@@ -193,6 +208,41 @@ has_cache(char *path, size_t n)
     return access(path, W_OK) == 0;
 }
 
+/* What a server did wrong, as "url 0 TEXT" of the report says it: not that it
+ * has no such file. Its first line is the address. "": nothing is known. */
+static void
+read_fault(char *fault, size_t n)
+{
+    char text[4096], line[256];
+    ssize_t n_text = pread(debuginfod.report, text, sizeof text - 1, 0);
+    const char *at = text, *name = "\nurl ";
+
+    text[n_text > 0 ? n_text : 0] = 0;
+    snprintf(fault, n, "%s",
+             strstr(text, "\nserver response No error\n") ? "an empty file"
+                                                          : "");
+    while ((at = strstr(at, name))) {
+        at += strlen(name);
+        at += strspn(at, "0123456789 ");
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        if (!strstr(line, "://") && !strstr(line, "error: 404"))
+            snprintf(fault, n, "%s", line);
+    }
+}
+
+/* Nothing came, and whoever has no such file goes on being asked for others. */
+static void
+tell_fault(void)
+{
+    char fault[256], text[2048];
+
+    read_fault(fault, sizeof fault);
+    snprintf(text, sizeof text, "debuginfod: %s: %s; names are missing",
+             getenv(URLS), fault);
+    if (*fault)
+        cpprof__cli_warn_once(NULL, text);
+}
+
 /* Why nothing came. Whoever has no such file goes on being asked for others;
  * that a server is too slow the library tells by the same error. */
 static void
@@ -219,8 +269,10 @@ note_failure(int error)
     debuginfod.is_late |=
         now_ns - debuginfod.heard_ns >= debuginfod.stall_ns / 10 * 9;
     if (error == ENOENT && !debuginfod.is_late && !debuginfod.is_too_long &&
-        !debuginfod.is_interrupted)
+        !debuginfod.is_interrupted) {
+        tell_fault();
         return;
+    }
     debuginfod.is_on = false;
     cpprof__cli_warn("debuginfod: %s: %s; nothing more is asked for",
                      getenv(URLS),
@@ -242,6 +294,54 @@ is_build_id(const char *id)
     return n >= 2 && n % 2 == 0 && !id[n] && n < CPPROF_BUILD_ID_MAX;
 }
 
+/* ---- what came -------------------------------------------------------- */
+
+/* Does the file end before its last section header, which is its end? */
+static bool
+is_cut(const struct cpprof__elf_source *source)
+{
+    struct cpprof__elf_reader r = {.source = source, .n_reads = 3};
+    uint8_t e[sizeof(Elf64_Ehdr)], last[sizeof(Elf64_Shdr)];
+    uint64_t n_sections, n_bytes;
+
+    if (!cpprof__elf_read(&r, 0, e, EI_NIDENT))
+        return true;
+    r.is_64 = e[EI_CLASS] == ELFCLASS64;
+    r.is_big_endian = e[EI_DATA] == ELFDATA2MSB;
+    if (!cpprof__elf_read(&r, 0, e, CPPROF__ELF_BYTES(&r, Ehdr)))
+        return true;
+    n_bytes = CPPROF__ELF_BYTES(&r, Shdr);
+    n_sections = CPPROF__ELF_FIELD(&r, e, Ehdr, e_shnum);
+    return n_sections &&
+           !cpprof__elf_read(&r,
+                             CPPROF__ELF_FIELD(&r, e, Ehdr, e_shoff) +
+                                 (n_sections - 1) * n_bytes,
+                             last, n_bytes);
+}
+
+/* Is it what was asked for? If not that is told, and the next one to ask does
+ * not find it in the cache. */
+static bool
+is_right(int fd, const char *path)
+{
+    struct cpprof__elf_source source = {cpprof__elf_read_file, &fd, 0};
+    char id[CPPROF_BUILD_ID_MAX];
+    const char *what = NULL, *of = "";
+
+    if (cpprof__build_id_read(&source, id, NULL) != CPPROF_OK) {
+        what = "no ELF file with a build id";
+    } else if (strcmp(id, debuginfod.build_id) != 0) {
+        what = "a file of build ";
+        of = id;
+    } else if (is_cut(&source)) {
+        what = "a part of a file";
+    }
+    if (what)
+        cpprof__cli_warn("debuginfod: %s: %s%s%s", path, what, of,
+                         unlink(path) ? "; remove it" : "; it is removed");
+    return !what;
+}
+
 static void
 on_interrupt(int signal)
 {
@@ -261,6 +361,8 @@ ask(enum pprof_wanted_file what, const char *build_id, char **found)
     sigaction(SIGINT, NULL, &before);
     if (before.sa_handler != SIG_IGN)
         sigaction(SIGINT, &action, NULL);
+    if (debuginfod.report >= 0 && !ftruncate(debuginfod.report, 0))
+        lseek(debuginfod.report, 0, SEEK_SET);
     fd = find_it(debuginfod.client, (const unsigned char *)build_id, 0, found);
     sigaction(SIGINT, &before, NULL);
     return fd;
@@ -291,8 +393,8 @@ cpprof__debuginfod_fetch(void *ctx, enum pprof_wanted_file what,
         note_failure(-fd);
         return false;
     }
+    fits = found && strlen(found) < n_path && is_right(fd, found);
     close(fd);
-    fits = found && strlen(found) < n_path;
     if (fits)
         strcpy(path, found);
     free(found);
