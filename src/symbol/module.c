@@ -295,6 +295,48 @@ tell_of_mini(struct cpprof__module *module,
     fetcher->warn(fetcher->ctx, text);
 }
 
+/* Tell once that there is debug information, but not all of it can be read. */
+static void
+tell_lost(struct cpprof__module *module, const struct cpprof__fetcher *fetcher,
+          const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void
+tell_lost(struct cpprof__module *module, const struct cpprof__fetcher *fetcher,
+          const char *format, ...)
+{
+    char text[3 * PATH_MAX];
+    va_list args;
+    int n;
+
+    module->lacks_inlines = true;
+    if (!fetcher->warn || module->has_told)
+        return;
+    module->has_told = true;
+    n = snprintf(text, sizeof text, "%.*s: ", PATH_MAX, module->path);
+    va_start(args, format);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+    va_end(args);
+    fetcher->warn(fetcher->ctx, text);
+}
+
+/* Neither file has debug information that can be read. */
+static void
+note_unread(struct cpprof__module *module,
+            const struct cpprof__fetcher *fetcher)
+{
+    const struct cpprof__elf_file *file = &module->image;
+
+    if (!cpprof__elf_has_dwarf(file))
+        file = &module->debug;
+    if (!cpprof__elf_has_dwarf(file))
+        return;
+    tell_lost(module, fetcher, "lines and inlined functions are missing: %s",
+              file->is_packed
+                  ? "libelf here cannot unpack its debug information; objcopy "
+                    "--decompress-debug-sections does"
+                  : "its debug information is damaged, or too large to unpack");
+}
+
 /* False when only exported functions are known. */
 static bool
 open_symbols(struct cpprof__module *module,
@@ -326,15 +368,24 @@ open_units(struct cpprof__module *module,
            bool has_all_symbols)
 {
     struct cpprof__elf_file *file;
+    const char *lost;
 
     if (!has_all_symbols) {
         cpprof__elf_open_dwarf(&module->image);
         cpprof__elf_open_dwarf(&module->debug);
     }
     file = dwarf_file(module);
+    if (!file && !options->functions_only)
+        note_unread(module, &options->fetcher);
     if (!file)
         return;
-    cpprof__debug_file_open_shared(&module->shared, file, &options->fetcher);
+    lost = cpprof__debug_file_open_shared(&module->shared, file,
+                                          &options->fetcher);
+    if (lost && !options->functions_only)
+        tell_lost(module, &options->fetcher,
+                  "inlined functions are missing: %s, which dwz moved them to, "
+                  "is not there or of another build",
+                  lost);
     module->units.wants_discriminators = options->discriminators;
     cpprof__units_open(&module->units, file, &module->code);
 }
@@ -698,27 +749,21 @@ set_entry(struct question *q, uint64_t address)
 static void
 note_lost_split(struct question *q, uint64_t address)
 {
-    const struct cpprof__fetcher *fetcher = &q->options->fetcher;
     struct cpprof__module *module = q->module;
     const struct cpprof__unit *unit =
         cpprof__units_find(&module->units, address);
-    char package[PATH_MAX], text[3 * PATH_MAX];
+    char package[PATH_MAX];
     bool has_package;
 
     if (!unit || !unit->lost_split)
         return;
-    module->lacks_inlines = true;
-    if (!fetcher->warn || module->has_told)
-        return;
-    module->has_told = true;
     snprintf(package, sizeof package, "%s.dwp", module->path);
     has_package = access(package, F_OK) == 0;
-    snprintf(text, sizeof text,
-             "%s: inlined functions are missing: %s is not there%s%s%s; put "
-             "the .dwo files beside it",
-             module->path, unit->lost_split, has_package ? ", and " : "",
-             has_package ? package : "", has_package ? " is not read" : "");
-    fetcher->warn(fetcher->ctx, text);
+    tell_lost(module, &q->options->fetcher,
+              "inlined functions are missing: %s is not there%s%s%s; put the "
+              ".dwo files beside it",
+              unit->lost_split, has_package ? ", and " : "",
+              has_package ? package : "", has_package ? " is not read" : "");
 }
 
 static void

@@ -32,7 +32,7 @@ struct cpprof__module {
     bool takes_all; /* others are asked for, too */
 
     bool is_opened;
-    bool has_told;      /* that a file of split units is missing */
+    bool has_told;      /* that debug information is missing */
     bool has_told_mini; /* that MiniDebugInfo is too large */
     bool lacks_inlines; /* of an address that was asked for: it is missing */
     bool is_broken; /* memory ran out while reading: good for closing only */

@@ -266,6 +266,64 @@ debug_information_shared_by_dwz_is_read(void **state)
     check_library("dwz1.so", check_inlined);
 }
 
+/* Ask for an address of a library whose debug information cannot be read. */
+static void
+check_unread(const char *name, const char *wanted)
+{
+    const struct cpprof__symbolizer_options options = {
+        .fetcher = {.warn = note_told}};
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    *told = 0;
+    load(&l, name, "at_leaf");
+    l.symbolizer = cpprof__symbolizer.make(&options);
+    l.index = cpprof__symbolizer.add_mapping(l.symbolizer, &l.mapping);
+    assert_int_equal(frames_at(&l, "at_leaf", frames), 1);
+    assert_string_equal(frames[0].name, "outer");
+    frames_at(&l, "at_hidden", frames);
+    assert_non_null(strstr(told, wanted));
+    assert_false(cpprof__symbolizer.knows_inlines(l.symbolizer, l.index));
+    unload(&l);
+}
+
+static void
+shared_debug_information_that_is_gone_is_told(void **state)
+{
+    NEED("dwz");
+    assert_true(run("cp full.so dwz3.so && cp full.so dwz4.so && "
+                    "dwz -m gone.dwz dwz3.so dwz4.so && rm gone.dwz"));
+    check_unread("dwz3.so",
+                 "dwz3.so: inlined functions are missing: gone.dwz, which dwz "
+                 "moved them to, is not there or of another build");
+    assert_true(run("cp full.so gone.dwz"));
+    check_unread("dwz4.so", "or of another build");
+}
+
+/* Old libelf do not know zstd; old objcopy do not, either. */
+static void
+debug_information_packed_by_zstd_is_read_or_told(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+    size_t n;
+
+    if (!run("objcopy --compress-debug-sections=zstd full.so zstd.so "
+             "2>/dev/null")) {
+        say_skipped("an objcopy that knows zstd");
+        return;
+    }
+    load(&l, "zstd.so", "at_leaf");
+    symbolize(&l, false);
+    n = frames_at(&l, "at_leaf", frames);
+    unload(&l);
+    if (n == 1)
+        check_unread("zstd.so", "zstd.so: lines and inlined functions are "
+                                "missing: libelf here cannot unpack");
+    else
+        check_library("zstd.so", check_inlined);
+}
+
 static void
 image_of_another_build_id_is_not_used(void **state)
 {
@@ -498,6 +556,8 @@ main(void)
         cmocka_unit_test(mini_debug_info_names_what_is_not_exported),
         cmocka_unit_test(mini_debug_info_of_enormous_size_is_told_and_not_read),
         cmocka_unit_test(debug_information_shared_by_dwz_is_read),
+        cmocka_unit_test(shared_debug_information_that_is_gone_is_told),
+        cmocka_unit_test(debug_information_packed_by_zstd_is_read_or_told),
         cmocka_unit_test(image_of_another_build_id_is_not_used),
         cmocka_unit_test(image_that_was_replaced_is_not_misread),
         cmocka_unit_test(image_that_was_deleted_is_no_harm),

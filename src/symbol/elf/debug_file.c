@@ -169,28 +169,28 @@ open_shared(struct cpprof__elf_file *shared, const char *from, const char *name,
     return cpprof__debug_file_open_by_id(shared, build_id, CPPROF__ELF_DWARF);
 }
 
-bool
+const char *
 cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
                                const struct cpprof__elf_file *file,
                                const struct cpprof__fetcher *fetcher)
 {
     char build_id[CPPROF_BUILD_ID_MAX];
-    const char *name;
-    const void *bytes;
-    ssize_t n = dwelf_dwarf_gnu_debugaltlink(file->dwarf, &name, &bytes);
+    const Elf_Data *link = file->shared_link;
+    const char *name = link ? link->d_buf : NULL;
+    size_t n = name ? strnlen(name, link->d_size) + 1 : 0;
 
-    if (n <= 0)
-        return false;
-    cpprof__build_id_text(build_id, bytes, (size_t)n);
+    if (!name || n >= link->d_size)
+        return NULL;
+    cpprof__build_id_text(build_id, name + n, link->d_size - n);
     if (!open_shared(shared, file->path, name, build_id) &&
         !cpprof__debug_file_fetch(shared, fetcher, build_id, CPPROF__ELF_DWARF))
-        return false;
+        return name;
     if (!shared->dwarf) {
         cpprof__elf_close(shared);
-        return false;
+        return name;
     }
     dwarf_setalt(file->dwarf, shared->dwarf);
-    return true;
+    return NULL;
 }
 
 static int

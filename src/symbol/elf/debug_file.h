@@ -31,8 +31,9 @@ bool
 cpprof__debug_file_open_by_id(struct cpprof__elf_file *debug,
                               const char *build_id, enum cpprof__elf_use use);
 
-/* Open the file that .gnu_debugaltlink of file names and tell file->dwarf. */
-bool
+/* Open the file that .gnu_debugaltlink of file names, if there is one, and tell
+ * file->dwarf. The name of one that is not there, or not the one; or NULL. */
+const char *
 cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
                                const struct cpprof__elf_file *file,
                                const struct cpprof__fetcher *fetcher);

@@ -489,6 +489,21 @@ prepare_dwarf(const struct cpprof__elf_file *file)
            n_bytes <= room(RLIMIT_AS);
 }
 
+/* Hide from libdw the name of the file that dwz moved things into: it would
+ * open that by itself, of whatever build it is. */
+static void
+take_shared_link(struct cpprof__elf_file *file)
+{
+    GElf_Shdr header;
+    Elf_Scn *section = cpprof__elf_section(file, ".gnu_debugaltlink", &header);
+
+    file->shared_link = section ? elf_rawdata(section, NULL) : NULL;
+    if (!file->shared_link)
+        return;
+    header.sh_type = SHT_NOBITS;
+    gelf_update_shdr(section, &header);
+}
+
 /* False: libdw would read what is not there. */
 static bool
 unpack_dwarf(struct cpprof__elf_file *file)
@@ -498,10 +513,32 @@ unpack_dwarf(struct cpprof__elf_file *file)
 
     if (reader) {
         find_needed(file, reader);
+        take_shared_link(file);
         is_ready = prepare_dwarf(file) && unpack_all(file, reader);
     }
     libdeflate_free_decompressor(reader);
     return is_ready;
+}
+
+/* Is a section left that is packed otherwise than by zlib, as by zstd, which
+ * older libelf do not know? libdw goes on without it. */
+static bool
+has_unknown_packing(const struct cpprof__elf_file *file)
+{
+    Elf_Scn *section = NULL;
+    GElf_Shdr header;
+    GElf_Chdr packed;
+    size_t names;
+
+    if (elf_getshdrstrndx(file->elf, &names) != 0)
+        return false;
+    while ((section = elf_nextscn(file->elf, section)))
+        if (debug_name(file, names, section, &header) &&
+            header.sh_type != SHT_NOBITS && header.sh_flags & SHF_COMPRESSED &&
+            gelf_getchdr(section, &packed) &&
+            packed.ch_type != ELFCOMPRESS_ZLIB)
+            return true;
+    return false;
 }
 
 void
@@ -509,8 +546,14 @@ cpprof__elf_open_dwarf(struct cpprof__elf_file *file)
 {
     if (!file->elf || file->dwarf || file->unpacked) /* libdw refused it */
         return;
-    if (cpprof__elf_has_dwarf(file) && unpack_dwarf(file))
-        file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+    if (!cpprof__elf_has_dwarf(file) || !unpack_dwarf(file))
+        return;
+    file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+    file->is_packed = has_unknown_packing(file);
+    if (file->is_packed) {
+        dwarf_end(file->dwarf);
+        file->dwarf = NULL;
+    }
     if (file->dwarf)
         dwarf_new_oom_handler(file->dwarf, cpprof__out_of_memory);
 }

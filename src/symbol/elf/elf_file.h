@@ -43,6 +43,7 @@ struct cpprof__elf_file {
         uint64_t n;
     } spare;
     struct cpprof__late_lines late_lines; /* not unpacked yet */
+    const Elf_Data *shared_link;          /* .gnu_debugaltlink, or NULL */
     struct cpprof__segment *segments;     /* that are loaded */
     size_t n_segments;
     struct cpprof__file_state { /* when it was opened */
@@ -54,8 +55,9 @@ struct cpprof__elf_file {
     /* Given before it is opened: what will be asked for; NULL: anything. If
      * these are offsets they are made addresses. */
     struct cpprof__wanted *wanted;
-    struct cpprof__needed needed;       /* the units of these */
-    bool is_partial;                    /* .debug_info has only them */
+    struct cpprof__needed needed; /* the units of these */
+    bool is_partial;              /* .debug_info has only them */
+    bool is_packed; /* libelf cannot unpack debug information: dwarf is NULL */
     char build_id[CPPROF_BUILD_ID_MAX]; /* "": has none */
 };
 
