@@ -147,6 +147,11 @@ check "-one: and the name of the thread" \
     same "$("$cpprof" -tags one.pb.gz 2>/dev/null | sed -n '/^ *thread:/,/^$/p' |
         grep -cE ': (victim|other)$')" 2
 rm -f one.pb.gz other
+run "$cpprof" record -one -F 500 -o exec.pb.gz -- "$victim" burn=300 exec \
+    burn=300 exec burn=300
+check "-one: who executes itself anew is one process" \
+    grep -q ' samples of 1 process, 0 lost' err
+rm -f exec.pb.gz
 cp "$victim" $'odd\xff\xfe'
 run "$cpprof" record -one -o odd.pb.gz -- $'./odd\xff\xfe' burn=300
 check "-one: a name that is no UTF-8 has question marks" \

@@ -9,6 +9,7 @@
  */
 #include "cli/record/record.h"
 
+#include "base/status.h"
 #include "base/text.h"
 #include "cli/fetch/debuginfod.h"
 
@@ -16,6 +17,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A writer into memory. ctx is a struct cpprof__buffer. */
 
@@ -48,6 +51,28 @@ cpprof__record_sum_free(struct cpprof__record_sum *sum)
 {
     pprof_merger_free(sum->merger);
     sum->merger = NULL;
+    CPPROF__ARRAY_FREE(&sum->pids);
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+size_t
+cpprof__record_sum_processes(struct cpprof__record_sum *sum)
+{
+    size_t n = 0, i;
+
+    if (!sum->pids.n)
+        return 0;
+    qsort(sum->pids.at, sum->pids.n, sizeof *sum->pids.at, by_number);
+    for (i = 0; i < sum->pids.n; i++)
+        n += !i || sum->pids.at[i] != sum->pids.at[i - 1];
+    return n;
 }
 
 /* The time from the first begin to the last end. */
@@ -71,8 +96,13 @@ cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *process,
     struct pprof_profile *profile = NULL;
     enum cpprof_status status =
         pprof_read_data(bytes->data, bytes->n, NULL, &profile, error);
+    int32_t *at = CPPROF__ARRAY_ADD(&sum->pids);
     char name[NAME_MAX + 1];
 
+    if (!at)
+        status = cpprof__fail_nomem(error);
+    else
+        *at = pid;
     snprintf(name, sizeof name, "%s", process);
     cpprof__clean_text(name);
     if (status == CPPROF_OK && !sum->merger)
@@ -100,12 +130,16 @@ cpprof__record_sum_join(struct cpprof__record_sum *sum,
 
     if (!other->merger)
         return CPPROF_OK;
+    if (!CPPROF__ARRAY_ROOM(&sum->pids, other->pids.n))
+        return cpprof__fail_nomem(error);
+    memcpy(sum->pids.at + sum->pids.n, other->pids.at,
+           other->pids.n * sizeof *sum->pids.at);
+    sum->pids.n += other->pids.n;
     if (sum->merger) {
         status = pprof_merger_finish(other->merger, &profile, error);
         if (status == CPPROF_OK)
             status = pprof_merger_add(sum->merger, profile, error);
         pprof_free(profile);
-        cpprof__record_sum_free(other);
     } else {
         sum->merger = other->merger;
         other->merger = NULL;
@@ -114,9 +148,9 @@ cpprof__record_sum_join(struct cpprof__record_sum *sum,
         sum->start_ns = other->start_ns;
     if (other->end_ns > sum->end_ns)
         sum->end_ns = other->end_ns;
-    sum->n_processes += other->n_processes;
     sum->n_samples += other->n_samples;
     sum->n_lost += other->n_lost;
+    cpprof__record_sum_free(other);
     return status;
 }
 

@@ -347,7 +347,6 @@ add_image(const struct output *out, struct cpprof__record_sum *sum,
     cpprof__buffer_free(&bytes);
     sum->n_samples += image.n_samples;
     sum->n_lost += image.n_lost;
-    sum->n_processes++;
     return status;
 }
 
@@ -394,15 +393,17 @@ write_one(struct output *out, size_t main_image,
     struct cpprof_error error;
     enum cpprof_status status = add_up(out, main_image, ended, &sum, &error);
     char text[128];
+    size_t n_processes;
 
     if (status == CPPROF_OK && !sum.merger)
         return false;
+    n_processes = cpprof__record_sum_processes(&sum);
     if (out->kind == CPPROF__RECORD_CPU)
         sum.used_ns = out->options->used_ns;
     snprintf(text, sizeof text,
              "cpprof: %" PRIu64 " sample%s of %zu process%s, %" PRIu64 " lost",
-             sum.n_samples, plural(sum.n_samples), sum.n_processes,
-             sum.n_processes == 1 ? "" : "es", sum.n_lost);
+             sum.n_samples, plural(sum.n_samples), n_processes,
+             n_processes == 1 ? "" : "es", sum.n_lost);
     if (status == CPPROF_OK)
         status = cpprof__record_sum_write(&sum, out->options, text, out->path,
                                           &error);

@@ -3,6 +3,7 @@
 #ifndef CLI_RECORD_H
 #define CLI_RECORD_H
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include <cpprof/pprof/change.h>
 #include <cpprof/recording.h>
@@ -294,7 +295,7 @@ cpprof__is_data_file(const char *command);
 struct cpprof__record_sum {
     struct pprof_merger *merger; /* NULL: nothing */
     int64_t start_ns, end_ns;    /* CLOCK_REALTIME */
-    size_t n_processes;
+    CPPROF__ARRAY(int32_t) pids; /* of each image that was added */
     uint64_t n_samples;
     uint64_t n_lost;
     int64_t
@@ -317,6 +318,11 @@ enum cpprof_status
 cpprof__record_sum_join(struct cpprof__record_sum *sum,
                         struct cpprof__record_sum *other,
                         struct cpprof_error *error);
+
+/* How many processes are in it: one that executed itself anew has several
+ * images. */
+size_t
+cpprof__record_sum_processes(struct cpprof__record_sum *sum);
 
 /* Write a sum of something, once, with the names that servers of debuginfod
  * have. Errors: CPPROF_NOMEM, CPPROF_SYSTEM. */
