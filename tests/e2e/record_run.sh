@@ -213,6 +213,15 @@ check "its samples are in it" \
     test "$(samples "$(compgen -G 'cpu.victim.*.pb.gz')")" -ge 10
 
 rm -f ./*.gz
+wide=$'\303\251' # of two bytes
+long=$(printf '%0120d' 0 | sed "s/0/$wide/g")
+cp "$victim" "$long"
+run "$cpprof" record -F 250 -- sh -c "./$long burn=200; :"
+check "a child of a long name has its file, whose name is cut" \
+    test "$(samples "$(compgen -G "cpu.$wide*$wide.[0-9]*.pb.gz")")" -ge 10
+rm -f "$long"
+
+rm -f ./*.gz
 run "$cpprof" record -F 250 -o out.prof -- "$victim" burn=100 exec burn=200 return=0
 check "an earlier image has its file, with its number" \
     same "$(compgen -G 'out.victim.*.0.prof' | wc -l)" 1

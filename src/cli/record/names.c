@@ -7,6 +7,7 @@
 #include "cli/record/record.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,17 +89,38 @@ cpprof__record_name_vm(const struct cpprof__record_options *options)
     return options->out ? name_of_kind(options->out, "vm") : strdup("vm.pb.gz");
 }
 
+/* What the name of a file gets while it is written, at most:
+ * ".4194304-4294967295.tmp" (base/writer.c). */
+#define TEMPORARY_MAX 23
+
+/* As much of the program's name as there is room for, in whole characters. */
+static int
+fitting(const char *name, size_t n_others)
+{
+    size_t most = NAME_MAX - TEMPORARY_MAX, n = strlen(name);
+    size_t room = n_others < most ? most - n_others : 0;
+
+    if (n > room)
+        for (n = room; n && (name[n] & 0xc0) == 0x80;)
+            n--;
+    return (int)n;
+}
+
 char *
 cpprof__record_name_beside(const char *file, const char *name, int32_t pid,
                            const uint32_t *image)
 {
     size_t n = cpprof__record_suffix_at(file);
-    char number[16] = "", *path, *p;
+    char numbers[32], *path, *p;
+    int n_numbers = snprintf(numbers, sizeof numbers, ".%" PRId32, pid);
+    size_t n_others;
 
     if (image)
-        snprintf(number, sizeof number, ".%" PRIu32, *image);
-    if (asprintf(&path, "%.*s.%s.%" PRId32 "%s%s", (int)n, file, name, pid,
-                 number, file + n) < 0)
+        snprintf(numbers + n_numbers, sizeof numbers - (size_t)n_numbers,
+                 ".%" PRIu32, *image);
+    n_others = strlen(basename(file)) + strlen(".") + strlen(numbers);
+    if (asprintf(&path, "%.*s.%.*s%s%s", (int)n, file, fitting(name, n_others),
+                 name, numbers, file + n) < 0)
         return NULL;
     for (p = path + n + 1; *p; p++)
         if (*p == '/' || (unsigned char)*p < ' ')
