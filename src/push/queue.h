@@ -25,7 +25,7 @@ struct cpprof__push_item {
     int64_t from_ns, until_ns;       /* since 1970 */
     struct cpprof__push_part *parts; /* that are left to be sent: all of it */
     bool is_fit;                     /* they are as the server takes them */
-    bool has_lost;                   /* one was refused, and dropped */
+    bool has_lost;                   /* one was refused, or a part of it */
     struct cpprof__push_message *request; /* of the first part; NULL: none */
 };
 

@@ -194,19 +194,20 @@ cpprof__push_say(const struct cpprof__push_plan *plan,
 
 /* A server of OTLP took a request, and not all that was in it, or has a
  * warning. */
-void
+bool
 cpprof__push_say_rejected(const struct cpprof__push_plan *plan,
                           const struct cpprof__push_reply *reply, char *line,
                           size_t n)
 {
     *line = 0;
     if (plan->protocol != CPPROF_PUSH_OTLP)
-        return;
+        return false;
     if (reply->n_rejected)
         snprintf(line, n, "push: %.70s: rejects %llu profiles: %s", plan->shown,
                  (unsigned long long)reply->n_rejected, reply->text);
     else if (*reply->text)
         snprintf(line, n, "push: %.70s: warns: %s", plan->shown, reply->text);
+    return reply->n_rejected;
 }
 
 uint64_t

@@ -52,12 +52,13 @@ uint64_t
 cpprof__push_pause_ns(unsigned n_failures, uint32_t asked_s);
 
 /* What an answer says, in one line; `end` says what becomes of the request. A
- * request that was taken: what the server says beside, or "". */
+ * request that was taken: what the server says beside, or "". True: it left out
+ * some of it. */
 void
 cpprof__push_say(const struct cpprof__push_plan *plan,
                  const struct cpprof__push_reply *reply, const char *end,
                  char *line, size_t n);
-void
+bool
 cpprof__push_say_rejected(const struct cpprof__push_plan *plan,
                           const struct cpprof__push_reply *reply, char *line,
                           size_t n);

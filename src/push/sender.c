@@ -215,7 +215,8 @@ outcome_of(struct cpprof__push *push, struct cpprof__push_item *item,
             item->has_lost = true;
     }
     if (outcome == CPPROF__PUSH_SENT)
-        cpprof__push_say_rejected(&push->plan, reply, line, sizeof line);
+        item->has_lost |=
+            cpprof__push_say_rejected(&push->plan, reply, line, sizeof line);
     else
         cpprof__push_say(&push->plan, reply,
                          outcome == CPPROF__PUSH_AGAIN ? "trying again"

@@ -112,13 +112,40 @@ def check_answers():
             done = run("-to=" + server.url, CPU)
         refused("with what %s says" % body.decode().strip(), done,
                 'answers 400: a "b" c; not sent: ' + CPU)
-    with Server([(200, chunk(1, b"\x08\x02" + chunk(2, b"too old")))]) as server:
-        done = run("-to=otlp+" + server.url, CPU)
-    TAP.ok("answers: taken in part is said", done.returncode == 0
-           and "rejects 2 profiles: too old" in done.stderr, done.stderr)
+    check_taken_in_part()
     done = run("-to=otlp+http://127.0.0.1:%d" % closed_port(), "-give_up=0",
                CPU)
     refused("nobody there", done, "not sent")
+
+
+# As the collector's receivers answer: what it is about may be long.
+LONG = b"these are too old: " + b"v" * 8000 + b" and that is why"
+LONG_SHOWN = r"these are too old: v+ \.\.\. v+ and that is why"
+REJECTED = chunk(1, b"\x08\x07" + chunk(2, LONG))
+REJECTED_JSON = (b'{"partialSuccess": {"rejectedProfiles": "7", '
+                 b'"errorMessage": "too \\"old\\""}}')
+
+
+def check_taken_in_part():
+    for name, answer, why in (
+            ("in protobuf", (200, REJECTED), LONG_SHOWN),
+            ("in JSON", (200, REJECTED_JSON, "application/json"),
+             'too "old"')):
+        with Server([answer]) as server:
+            done = run("-to=otlp+" + server.url, CPU, HEAP)
+            n = len(server.requests)
+        TAP.ok("answers: what is rejected ends it, with its words, " + name,
+               done.returncode == 2 and n == 1 and re.search(
+                   ": rejects 7 profiles: %s: %s$" % (why, CPU), done.stderr,
+                   re.M), done.returncode, n, done.stderr)
+    with Server([(200, chunk(1, chunk(2, b"slow down")))]) as server:
+        done = run("-to=otlp+" + server.url, CPU)
+    TAP.ok("answers: a warning is said", done.returncode == 0
+           and ": warns: slow down\n" in done.stderr, done.stderr)
+    with Server([(400, chunk(2, LONG))]) as server:
+        done = run("-to=otlp+" + server.url, CPU)
+    TAP.matches("answers: a long refusal has its begin and its end",
+                "answers 400: %s; not sent" % LONG_SHOWN, done.stderr)
 
 
 def check_recorded_answers():

@@ -220,8 +220,7 @@ def check_otlp():
 
 
 def response(rejected, text):
-    inner = b"\x08" + bytes([rejected]) if rejected else b""
-    return chunk(1, inner + chunk(2, text))
+    return chunk(1, b"\x08" + bytes([rejected]) + chunk(2, text))
 
 
 def check_otlp_answers():
@@ -245,13 +244,15 @@ def check_otlp_answers():
            "answers 400: this is why; dropped" in ran.err, ran.err)
     TAP.same("otlp refused: all are counted", sum(
         int(n) for n in re.findall(r"dropped: (\d+)", ran.err)), 5)
-    with Server([(200, response(3, b"too old")), (200, b"\xff\xff")]) as server:
+    long = b"too old: " + b"v" * 8000
+    with Server([(200, response(3, long)), (200, b"\xff\xff")]) as server:
         ran = run_by("cpu,push=otlp+%s,push-interval=1" % server.url,
                      "quiet=2400")
         bodies = [r.body for r in server.requests]
     TAP.ok("otlp partial: is not tried again, and is said once",
            len(bodies) == len(set(bodies)) and ran.err.count("\n") == 1
-           and "rejects 3 profiles: too old" in ran.err, ran.err)
+           and "rejects 3 profiles: too old: vv" in ran.err, ran.err)
+    TAP.has("otlp partial: is counted", ran.err, "(dropped: 1)")
 
 
 # ----------------------------------------------------------- Parca, pprof ---

@@ -123,7 +123,10 @@ send_message(struct pusher *u, struct cpprof__push_message *m, bool is_one)
         cpprof__push_lower(&u->most_bytes, m->body.n))
         return CPPROF__SPLIT_HALVE;
     if (outcome == CPPROF__PUSH_SENT) {
-        cpprof__push_say_rejected(&u->plan, &reply, line, sizeof line);
+        if (cpprof__push_say_rejected(&u->plan, &reply, line, sizeof line)) {
+            cpprof__cli_fail("%s: %s", line, u->path);
+            return CPPROF__SPLIT_END;
+        }
         if (*line)
             cpprof__cli_warn("%s", line);
         return CPPROF__SPLIT_ON;

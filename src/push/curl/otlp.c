@@ -184,18 +184,29 @@ cpprof__push_otlp(const struct cpprof__push_piece *part, const char *resource,
 
 /* ---- answers ---------------------------------------------------------- */
 
-static void
-take_text(const struct cpprof__field *field, struct cpprof__push_reply *reply)
+void
+cpprof__push_reply_text(const char *text, size_t n,
+                        struct cpprof__push_reply *reply)
 {
-    size_t n = field->n < sizeof reply->text - 1 ? field->n
-                                                 : sizeof reply->text - 1,
-           i;
+    static const char gap[] = " ... ";
+    const size_t room = sizeof reply->text - 1, begin = room / 3,
+                 end = room - begin - (sizeof gap - 1);
+    size_t i, n_kept;
 
-    for (i = 0; i < n; i++)
-        reply->text[i] = field->data[i] >= ' ' && field->data[i] <= '~'
-                             ? (char)field->data[i]
-                             : ' ';
-    reply->text[n] = 0;
+    while (n && (text[n - 1] <= ' ' || text[n - 1] > '~'))
+        n--;
+    n_kept = n > room ? room : n;
+    if (n > room) {
+        memcpy(reply->text, text, begin);
+        memcpy(reply->text + begin, gap, sizeof gap - 1);
+        memcpy(reply->text + room - end, text + n - end, end);
+    } else {
+        memcpy(reply->text, text, n);
+    }
+    for (i = 0; i < n_kept; i++)
+        if (reply->text[i] < ' ' || reply->text[i] > '~')
+            reply->text[i] = ' ';
+    reply->text[n_kept] = 0;
 }
 
 void
@@ -212,7 +223,7 @@ cpprof__push_otlp_reply(const uint8_t *data, size_t n,
         if (field.wire != CPPROF__WIRE_BYTES)
             continue;
         if (!is_success && field.number == 2)
-            take_text(&field, reply);
+            cpprof__push_reply_text((const char *)field.data, field.n, reply);
         if (!is_success || field.number != 1)
             continue;
         inner = cpprof__reader(field.data, field.n);
@@ -220,6 +231,6 @@ cpprof__push_otlp_reply(const uint8_t *data, size_t n,
             if (part.number == 1 && part.wire == CPPROF__WIRE_VARINT)
                 reply->n_rejected = part.value;
             else if (part.number == 2 && part.wire == CPPROF__WIRE_BYTES)
-                take_text(&part, reply);
+                cpprof__push_reply_text((const char *)part.data, part.n, reply);
     }
 }

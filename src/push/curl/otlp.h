@@ -29,4 +29,11 @@ void
 cpprof__push_otlp_reply(const uint8_t *data, size_t n,
                         struct cpprof__push_reply *reply);
 
+/* Make text what the reply says: of a longer one than there is room for the
+ * begin and the end, since servers repeat what they were asked, which is long,
+ * before they say why not. */
+void
+cpprof__push_reply_text(const char *text, size_t n,
+                        struct cpprof__push_reply *reply);
+
 #endif

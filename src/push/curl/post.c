@@ -24,9 +24,6 @@
 /* How often a request checks whether it has to give up. */
 #define LOOK_MS 100
 
-/* Of an answer that is kept, to be decoded. */
-#define ANSWER_BYTES 4096
-
 /* No more than that is read of an answer, with its headers: a server that never
  * ends would cost the program a core. */
 #define MOST_BYTES ((size_t)64 << 10)
@@ -36,7 +33,7 @@ struct transfer {
     struct curl_slist *headers;
     CURLcode result;
     bool is_over, wants_answer;
-    uint8_t answer[ANSWER_BYTES];
+    char answer[MOST_BYTES + 1]; /* its pages are used as it needs them */
     size_t n_answer;
     size_t n_read; /* with the headers; 0: nothing came */
 };
@@ -109,10 +106,11 @@ static size_t
 note_answer(char *data, size_t one, size_t n, void *arg)
 {
     struct transfer *t = arg;
-    size_t left = ANSWER_BYTES - t->n_answer, used = n < left ? n : left;
+    size_t left = MOST_BYTES - t->n_answer, used = n < left ? n : left;
 
     memcpy(t->answer + t->n_answer, data, used);
     t->n_answer += used;
+    t->answer[t->n_answer] = 0;
     t->n_read += n;
     return t->n_read > MOST_BYTES ? 0 : one * n;
 }
@@ -127,69 +125,57 @@ note_header(char *data, size_t one, size_t n, void *arg)
     return t->n_read > MOST_BYTES ? 0 : one * n;
 }
 
-/* What a reply says at most: of a longer text the begin and the end. Servers
- * repeat what they were asked, which is long, before they say why not. */
-static void
-note_text(const char *text, size_t n, struct cpprof__push_reply *reply)
+/* Behind `"key":` in JSON; NULL: it is not there. */
+static char *
+find_value(char *json, const char *key)
 {
-    static const char gap[] = " ... ";
-    const size_t room = sizeof reply->text - 1, begin = room / 3,
-                 end = room - begin - (sizeof gap - 1);
-    size_t i, n_kept;
+    char *at = *json == '{' ? strstr(json, key) : NULL;
 
-    while (n && (text[n - 1] <= ' ' || text[n - 1] > '~'))
-        n--;
-    n_kept = n > room ? room : n;
-    if (n > room) {
-        memcpy(reply->text, text, begin);
-        memcpy(reply->text + begin, gap, sizeof gap - 1);
-        memcpy(reply->text + room - end, text + n - end, end);
-    } else {
-        memcpy(reply->text, text, n);
-    }
-    for (i = 0; i < n_kept; i++)
-        if (reply->text[i] < ' ' || reply->text[i] > '~')
-            reply->text[i] = ' ';
-    reply->text[n_kept] = 0;
+    if (!at)
+        return NULL;
+    at += strlen(key);
+    return at + strspn(at, " \t\r\n");
 }
 
-/* The "message" of an error in JSON, as Connect and gRPC's gateway write one:
- * decoded in its place. False: it has none. */
+/* The text of a string, decoded in its place; false: it is none, or empty. */
 static bool
-find_message(char *json, size_t n, char **text, size_t *n_text)
+decode_string(char *at, char **text, size_t *n_text)
 {
-    static const char key[] = "\"message\":";
-    char *end = json + n, *at = memmem(json, n, key, sizeof key - 1), *to;
+    char *to;
 
-    if (!n || *json != '{' || !at)
-        return false;
-    at += sizeof key - 1;
-    while (at < end && *at == ' ')
-        at++;
-    if (at == end || *at != '"')
+    if (!at || *at != '"')
         return false;
     *text = to = ++at;
-    for (; at < end && *at != '"'; at++, to++) {
+    for (; *at && *at != '"'; at++, to++) {
         *to = *at;
-        if (*at != '\\' || at + 1 == end)
+        if (*at != '\\' || !at[1])
             continue;
         at++;
         *to = strchr("\"\\/", *at) ? *at : ' ';
         if (*at == 'u')
-            at += end - at > 4 ? 4 : 0;
+            at += strnlen(at + 1, 4);
     }
     *n_text = (size_t)(to - *text);
     return *n_text > 0;
 }
 
+/* The "message" of an error, as Connect and gRPC's gateway write one; and what
+ * OTLP in JSON says, from a server that was asked in protobuf. */
 static void
 note_answer_text(struct transfer *t, struct cpprof__push_reply *reply)
 {
-    char *text = (char *)t->answer;
+    bool is_success = reply->status < 300;
+    char *text = t->answer,
+         *rejected =
+             is_success ? find_value(text, "\"rejectedProfiles\":") : NULL,
+         *why = find_value(text,
+                           is_success ? "\"errorMessage\":" : "\"message\":");
     size_t n = t->n_answer;
 
-    find_message((char *)t->answer, t->n_answer, &text, &n);
-    note_text(text, n, reply);
+    if (rejected) /* a number of 64 bits is a string there */
+        reply->n_rejected = strtoull(rejected + (*rejected == '"'), NULL, 10);
+    if (decode_string(why, &text, &n) || !is_success || t->wants_answer)
+        cpprof__push_reply_text(text, n, reply);
 }
 
 /* False: the server has not said what becomes of the request. It may have, and
@@ -197,8 +183,6 @@ note_answer_text(struct transfer *t, struct cpprof__push_reply *reply)
 static bool
 note_status(struct transfer *t, struct cpprof__push_reply *reply)
 {
-    /* In JSON, from a server that was asked in protobuf. */
-    static const char rejected[] = "\"rejectedProfiles\"";
     curl_off_t seconds = 0;
     CURL *easy = t->easy;
     char *type = NULL;
@@ -211,9 +195,8 @@ note_status(struct transfer *t, struct cpprof__push_reply *reply)
     reply->status = (int)status;
     curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
     if (type && !strncasecmp(type, "application/x-protobuf", 22))
-        cpprof__push_otlp_reply(t->answer, t->n_answer, reply);
-    else if (status >= 300 || t->wants_answer ||
-             memmem(t->answer, t->n_answer, rejected, sizeof rejected - 1))
+        cpprof__push_otlp_reply((const uint8_t *)t->answer, t->n_answer, reply);
+    else
         note_answer_text(t, reply);
     if (!curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) && seconds > 0)
         reply->retry_after_s =
@@ -290,6 +273,7 @@ begin_transfer(struct connection *c, struct transfer *t,
                const struct cpprof__push_post *post)
 {
     t->n_answer = t->n_read = 0;
+    *t->answer = 0;
     t->is_over = false;
     t->wants_answer = post->wants_answer;
     t->result = CURLE_OUT_OF_MEMORY;
