@@ -331,6 +331,13 @@ def test_dimensions(tap, cpprof):
            and other.encode() + b": other sample types" in done.stderr
            and b"Fetched 2 source profiles out of 4" in done.stderr,
            done.stderr)
+    done = start([cpprof, "merge", "-output=k.gz", "none", "fleet", CPU],
+                 stderr=subprocess.PIPE, check=False)
+    tap.ok("merge names a folder without files, and goes on",
+           done.returncode == 0
+           and b"none: no files in this folder\n" in done.stderr and b"fleet: no "
+           b"files in this folder (folders below it are not read)\n"
+           in done.stderr, done.returncode, done.stderr)
 
 
 def test_terminal(tap, cpprof):

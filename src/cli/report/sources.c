@@ -63,7 +63,8 @@ by_name(const struct dirent **a, const struct dirent **b)
 }
 
 /* Add the files of a folder, in the order of their names: not those whose names
- * begin with a dot, and not those of folders inside. */
+ * begin with a dot, and not those of folders inside. One without any is named.
+ * False: no memory. */
 static bool
 add_folder(struct paths *paths, const char *folder)
 {
@@ -74,8 +75,8 @@ add_folder(struct paths *paths, const char *folder)
     bool ok = true;
 
     if (n < 0) {
-        cpprof__cli_fail("%s: %s", folder, strerror(errno));
-        return false;
+        cpprof__cli_warn("%s: %s", folder, strerror(errno));
+        return true;
     }
     for (i = 0; i < n; i++) {
         char *path;
@@ -89,18 +90,18 @@ add_folder(struct paths *paths, const char *folder)
         free(entries[i]);
     }
     free(entries);
-    if (ok && paths->n == before) {
-        cpprof__cli_fail("%s: no files in this folder", folder);
-        return false;
-    }
+    if (ok && paths->n == before)
+        cpprof__cli_warn("%s: no files in this folder%s", folder,
+                         n ? " (folders below it are not read)" : "");
     return ok;
 }
 
 /* Add copies of sources; a folder is replaced by its files. False after
- * printing what is wrong. */
+ * printing why there is nothing. */
 static bool
 add_paths(struct paths *paths, char *const *sources, int n)
 {
+    size_t before = paths->n;
     int i;
 
     for (i = 0; i < n; i++)
@@ -108,7 +109,7 @@ add_paths(struct paths *paths, char *const *sources, int n)
                   ? add_folder(paths, sources[i])
                   : add_path(paths, strdup(sources[i]))))
             return false;
-    return true;
+    return !n || paths->n > before;
 }
 
 /* -------------------------------------------------------------- files ---- */
