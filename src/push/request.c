@@ -15,9 +15,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Tunable: how long a server may take, and how long it is left alone when it
- * could not: twice as long each time. */
-#define TIMEOUT_MS  10000
+/* Tunable: how long a server is left alone when it could not: twice as long
+ * each time. */
 #define PAUSE_MS    1000u
 #define PAUSE_MAX_S 60u
 
@@ -106,8 +105,8 @@ cpprof__push_requests(const struct cpprof__push_plan *plan,
             .password = *plan->user ? credentials.secret : NULL,
             .body = messages[i]->body.data,
             .n_body = messages[i]->body.n,
-            .timeout_ms =
-                messages[i]->timeout_ms ? messages[i]->timeout_ms : TIMEOUT_MS,
+            .timeout_ms = messages[i]->timeout_ms ? messages[i]->timeout_ms
+                                                  : CPPROF__PUSH_TIMEOUT_MS,
             .wants_answer = messages[i]->wants_answer,
             .cancelled = cancelled,
         };

@@ -10,6 +10,9 @@
 /* Of a line that says what a server has answered. */
 #define CPPROF__PUSH_LINE_BYTES 800
 
+/* Tunable: how long a server may take. */
+#define CPPROF__PUSH_TIMEOUT_MS 10000u
+
 enum cpprof__push_outcome {
     CPPROF__PUSH_SENT,
     CPPROF__PUSH_AGAIN, /* later */

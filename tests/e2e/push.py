@@ -116,6 +116,11 @@ def check_answers():
     done = run("-to=otlp+http://127.0.0.1:%d" % closed_port(), "-give_up=0",
                CPU)
     refused("nobody there", done, "not sent")
+    with Server(["silence"] * 9) as server:
+        done = run("-to=otlp+" + server.url, "-give_up=2", CPU)
+        n = len(server.requests)
+    refused("a server that is silent", done, "; not sent: ")
+    TAP.same("answers: its silence is a part of the time", n, 1)
 
 
 # As the collector's receivers answer: what it is about may be long.

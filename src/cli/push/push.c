@@ -11,6 +11,7 @@
 #include "cli/push/series.h"
 #include "cli/resource.h"
 
+#include "arch/clock.h"
 #include "base/buffer.h"
 #include "base/gzip.h"
 #include "object/plug_in.h"
@@ -91,7 +92,18 @@ pause_for(uint64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* Send it until it is taken or refused, or the server had time enough.
+/* What a request may take that has to end by then; 0: the usual time. */
+static uint32_t
+timeout_ms(uint64_t end_ns)
+{
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC),
+             left_ms = now < end_ns ? (end_ns - now) / 1000000 : 0;
+
+    return left_ms < CPPROF__PUSH_TIMEOUT_MS ? (uint32_t)left_ms + 1 : 0;
+}
+
+/* Send it until it is taken or refused, or the server had time enough: with
+ * none of it there is one try, of the usual time.
  * CPPROF__SPLIT_HALVE: it is too large for the server, and is_one says that it
  * cannot be halved. */
 static enum cpprof__split_next
@@ -101,19 +113,20 @@ send_message(struct pusher *u, struct cpprof__push_message *m, bool is_one)
     struct cpprof__push_reply reply;
     unsigned n_failures = 0;
     uint32_t cancelled = 0;
-    uint64_t spent_ns = 0, pause_ns;
+    uint64_t most_ns = (uint64_t)u->words->give_up_s * 1000000000,
+             end_ns = cpprof__now_ns(CLOCK_MONOTONIC) + most_ns, pause_ns;
     char line[CPPROF__PUSH_LINE_BYTES];
 
     for (;;) {
+        m->timeout_ms = most_ns ? timeout_ms(end_ns) : 0;
         cpprof__push_requests(&u->plan, u->http, u->connection, &m, 1,
                               &cancelled, &reply);
         outcome = cpprof__push_outcome(&u->plan, &reply);
         if (outcome != CPPROF__PUSH_AGAIN)
             break;
         pause_ns = cpprof__push_pause_ns(n_failures++, reply.retry_after_s);
-        if (spent_ns + pause_ns > (uint64_t)u->words->give_up_s * 1000000000)
+        if (cpprof__now_ns(CLOCK_MONOTONIC) + pause_ns >= end_ns)
             break;
-        spent_ns += pause_ns;
         cpprof__push_say(&u->plan, &reply, "trying again", line, sizeof line);
         if (n_failures == 1)
             cpprof__cli_warn("%s", line);
