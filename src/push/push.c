@@ -145,6 +145,13 @@ complain(void *ctx, const struct cpprof_error *error)
 }
 
 static void
+lose(struct cpprof__push *push, const struct cpprof_error *error)
+{
+    complain(push, error);
+    cpprof__push_queue_lose(&push->queue);
+}
+
+static void
 take_profile(void *ctx, const struct cpprof__push_profile *profile)
 {
     struct cpprof__push_item *item;
@@ -153,7 +160,7 @@ take_profile(void *ctx, const struct cpprof__push_profile *profile)
 
     if (*push->plan.pattern) {
         if (cpprof__push_file_write(&push->plan, profile, &error) != CPPROF_OK)
-            complain(push, &error);
+            lose(push, &error);
         return;
     }
     item = cpprof__calloc(1, sizeof *item);
@@ -167,7 +174,7 @@ take_profile(void *ctx, const struct cpprof__push_profile *profile)
     if (!item || !item->parts) {
         cpprof__push_item_free(item);
         cpprof__fail_nomem(&error);
-        complain(push, &error);
+        lose(push, &error);
         return;
     }
     cpprof__push_queue_put(&push->queue, item);

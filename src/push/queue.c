@@ -171,6 +171,14 @@ cpprof__push_queue_done(struct cpprof__push_queue *queue,
     cpprof__push_item_free(item);
 }
 
+void
+cpprof__push_queue_lose(struct cpprof__push_queue *queue)
+{
+    cpprof__own_lock_take(&queue->lock);
+    queue->n_dropped++;
+    cpprof__own_lock_give(&queue->lock);
+}
+
 uint64_t
 cpprof__push_queue_dropped(struct cpprof__push_queue *queue, bool forget)
 {

@@ -71,6 +71,10 @@ void
 cpprof__push_queue_done(struct cpprof__push_queue *queue,
                         struct cpprof__push_item *item, bool was_sent);
 
+/* Count one that found no way in. */
+void
+cpprof__push_queue_lose(struct cpprof__push_queue *queue);
+
 /* How many were dropped; forget: the next call counts from here. */
 uint64_t
 cpprof__push_queue_dropped(struct cpprof__push_queue *queue, bool forget);

@@ -342,9 +342,12 @@ def check_files():
     with open(blocked, "w", encoding="ascii"):
         pass
     ran = run_by("cpu,push=%s,push-interval=1" % blocked, "work=2300")
-    TAP.ok("files: where there can be none it is said once",
-           ran.status == 0 and ran.err.count("\n") == 1
-           and "Not a directory" in ran.err, ran.err)
+    TAP.ok("files: where there can be none it is said once, and at the end",
+           ran.status == 0 and ran.err.count("\n") == 2
+           and ran.err.count("Not a directory") == 2, ran.err)
+    TAP.ok("files: with the number of those that are lost", sum(
+        int(n) for n in re.findall(r"\(dropped: (\d+)\)", ran.err)) >= 3,
+        ran.err)
 
 
 # ASan's malloc is its own, so there is no heap profile; and it does not know
