@@ -128,7 +128,7 @@ publish_this(const struct cpprof__environment *env)
     if (!plan)
         return;
     plan->is_named = *env->push.name;
-    cpprof__environment_path(env->push.name, plan->name, sizeof plan->name);
+    cpprof__push_expand(env->push.name, plan->name, sizeof plan->name);
     strcpy(plan->instance, instance);
     cpprof__push_resource(plan, &text);
     mark = cpprof__put_begin(&payload);

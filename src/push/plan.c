@@ -11,6 +11,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/proc.h"
 
@@ -195,27 +196,31 @@ is_name_character(char c)
     return c && (strchr(letters, c) || strchr("0123456789-./_:@", c));
 }
 
+bool
+cpprof__push_expand(const char *given, char *text, size_t n)
+{
+    char name[256], *c;
+
+    cpprof__proc_name(name, sizeof name);
+    for (c = name; *c; c++)
+        *c = is_name_character(*c) ? *c : '_';
+    return cpprof__environment_expand(given, *name ? name : "unknown", text, n);
+}
+
 static enum cpprof_status
 take_name(const char *given, struct cpprof__push_plan *plan,
           struct cpprof_error *error)
 {
-    char *c = plan->name;
+    const char *c;
 
     plan->is_named = given && *given;
-    if (!plan->is_named) {
-        cpprof__proc_name(plan->name, sizeof plan->name);
-        for (; *c; c++)
-            *c = is_name_character(*c) ? *c : '_';
-        if (!*plan->name)
-            strcpy(plan->name, "unknown");
-        return CPPROF_OK;
-    }
-    if (!cpprof__environment_path(given, plan->name, sizeof plan->name))
-        return wrong(error, "the name is too long; not pushing");
-    for (; *c; c++)
+    if (!cpprof__push_expand(plan->is_named ? given : "%e", plan->name,
+                             sizeof plan->name))
+        return wrong(error, "push-name is too long; not pushing");
+    for (c = plan->name; *c; c++)
         if (!is_name_character(*c))
-            return wrong(error, "a name has letters, digits and -./_:@; not "
-                                "pushing");
+            return wrong(error, "push-name has other characters than letters, "
+                                "digits and -./_:@; not pushing");
     return CPPROF_OK;
 }
 
@@ -270,6 +275,21 @@ is_in(const char *labels, const struct cpprof__push_label *label)
     return false;
 }
 
+/* Servers want UTF-8. False: they do not fit, or are not of one line. */
+static bool
+copy_labels(const char *given, char *labels, size_t n)
+{
+    struct cpprof__buffer clean = {0};
+    bool fits = cpprof__push_expand(given, labels, n) && is_one_line(labels);
+
+    cpprof__put_utf8(&clean, labels, strlen(labels) + 1);
+    fits = fits && !clean.failed && clean.n <= n;
+    if (fits)
+        memcpy(labels, clean.data, clean.n);
+    cpprof__buffer_free(&clean);
+    return fits;
+}
+
 static enum cpprof_status
 take_labels(const char *given, struct cpprof__push_plan *plan,
             struct cpprof_error *error)
@@ -279,16 +299,15 @@ take_labels(const char *given, struct cpprof__push_plan *plan,
 
     if (!given || !*given)
         return CPPROF_OK;
-    if (!cpprof__environment_path(given, plan->labels, sizeof plan->labels) ||
-        !is_one_line(plan->labels))
-        return wrong(error, "labels are 1023 bytes of one line at most; not "
-                            "pushing");
+    if (!copy_labels(given, plan->labels, sizeof plan->labels))
+        return wrong(error, "all push-label are 1023 bytes of one line at "
+                            "most; not pushing");
     while (cpprof__push_next_label(&rest, &label))
         if (!is_label(&label, plan->protocol == CPPROF_PUSH_OTLP) ||
             is_in(plan->labels, &label))
             return cpprof__fail(error, CPPROF_INVALID, 0,
-                                "push: '%.*s' is no label, or its name is "
-                                "taken; not pushing",
+                                "push: push-label=%.*s is no label, or its "
+                                "name is taken; not pushing",
                                 (int)(label.n_name + 1 + label.n_value),
                                 label.name);
     return CPPROF_OK;

@@ -51,6 +51,11 @@ cpprof__push_plan_make(const char *url,
                        struct cpprof__push_plan *plan,
                        struct cpprof_error *error);
 
+/* Expand what is given for a name or for labels: the name of the executable has
+ * _ for each character that a name may not have. False: it does not fit. */
+bool
+cpprof__push_expand(const char *given, char *text, size_t n);
+
 /* The next of "a=b,c=d"; false at the end. What *labels points to is what is
  * left; the lengths are those of the two parts. */
 struct cpprof__push_label {

@@ -269,13 +269,35 @@ def check_manners():
     TAP.same("manners: and not for files", ran.word("maps"), "libcurl no")
 
 
+def check_names():
+    """What a program is called, and what labels have, may be anything."""
+    program = os.path.join(FOLDER, "my app,1")
+    shutil.copy(PROGRAM, program)
+    library = os.path.join(os.path.dirname(PROGRAM), "..", "..")
+    for name in ("", "parca+"):
+        with Server() as server:
+            done = subprocess.run(
+                [program, "-", "quiet=300"], capture_output=True, check=False,
+                env=dict(os.environ, LD_LIBRARY_PATH=library,
+                         CPPROF=b"cpu,push=%s,push-name=%%e,push-label=exe=%%e,"
+                         b"push-label=a=\xff\xc3\xa9" % (
+                             name + server.url).encode()))
+            body = server.requests[0].body if server.requests else b""
+        TAP.ok("names: %%e of any program, %s" % (name or "push"), done.returncode
+               == 0 and not done.stderr and body.count(b"my_app_1") == 2,
+               done.stderr, body[:300])
+        TAP.ok("names: labels are UTF-8, %s" % (name or "push"),
+               "\ufffd\u00e9".encode() in body and b"\xff\xc3" not in body,
+               body[:300])
+
+
 def check_words():
     wrong = {
         "push=ftp://x": "neither", "push=rel/ative": "neither",
         "push=http://me:pass/word@host": "is written %2F",
         "push=http://": "neither", "push=http://a/?x=1": "neither",
-        "push=/x/%t/%k": "place", "push=http://a,push-name=a b": "a name has",
-        "push=http://a,push-label=9=x": "no label",
+        "push=/x/%t/%k": "place", "push=http://a,push-name=a b": "push-name has other",
+        "push=http://a,push-label=9=x": "push-label=9=x is no label",
         "push=http://a,push-label=a=1,push-label=a=2": "taken",
         "push=http://a,push-interval=0": "1 to 3600",
         "push=http://a,push-every=5": "no less than",
@@ -293,6 +315,7 @@ def check_words():
         TAP.ok("words: %s" % words, ran.status == 0 and part in ran.err
                and "pass/word" not in ran.err
                and ran.err.count("\n") == 1, ran.err)
+    check_names()
     ran = Ran("http://127.0.0.1:1", "kinds=128", "quiet=1")
     TAP.ok("words: a kind that there is not", "INVALID" in ran.out, ran.out)
     with Server() as server:

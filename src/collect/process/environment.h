@@ -143,6 +143,11 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
 bool
 cpprof__environment_path(const char *pattern, char *path, size_t n);
 
+/* The same, with a name for %e that is not that of the executable as it is. */
+bool
+cpprof__environment_expand(const char *pattern, const char *name, char *path,
+                           size_t n);
+
 /* The pattern of one kind: its name for %k, or in front of the suffix when
  * there are several kinds and no %k. It may be too long. */
 enum cpprof_status

@@ -18,13 +18,12 @@
 #include <unistd.h>
 
 bool
-cpprof__environment_path(const char *pattern, char *path, size_t n)
+cpprof__environment_expand(const char *pattern, const char *name, char *path,
+                           size_t n)
 {
     struct cpprof__buffer out = {0};
-    char name[256];
     bool fits;
 
-    cpprof__proc_name(name, sizeof name);
     for (; *pattern; pattern++) {
         if (pattern[0] == '%' && pattern[1] == 'p')
             cpprof__buffer_printf(&out, "%d", (int)getpid());
@@ -48,6 +47,15 @@ cpprof__environment_path(const char *pattern, char *path, size_t n)
     path[fits ? out.n : 0] = 0;
     cpprof__buffer_free(&out);
     return fits;
+}
+
+bool
+cpprof__environment_path(const char *pattern, char *path, size_t n)
+{
+    char name[256];
+
+    cpprof__proc_name(name, sizeof name);
+    return cpprof__environment_expand(pattern, name, path, n);
 }
 
 /* Nothing can be written beside a device or a pipe. */
