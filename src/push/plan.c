@@ -121,6 +121,35 @@ has_bare_password(const char *authority)
     return !memchr(authority, '@', n) && strchr(authority + n, '@');
 }
 
+/* An address of IPv6 is in brackets, and a port is a number up to 65535: any
+ * other would be tried for ever. */
+static bool
+is_host(const char *authority)
+{
+    size_t n = strcspn(authority, "/");
+    const char *at = memrchr(authority, '@', n),
+               *host = at ? at + 1 : authority;
+    char port[8];
+    uint32_t number;
+
+    n -= (size_t)(host - authority);
+    if (!n || *host == ':')
+        return false;
+    if (*host == '[') {
+        at = memchr(host, ']', n);
+        if (!at || (at[1] && !strchr(":/", at[1])))
+            return false;
+        n -= (size_t)(at + 1 - host);
+        host = at + 1;
+    }
+    at = memchr(host, ':', n);
+    if (!at || at + 1 == host + n)
+        return true;
+    return snprintf(port, sizeof port, "%.*s", (int)(host + n - at - 1),
+                    at + 1) < (int)sizeof port &&
+           cpprof__parse_count(port, 65535, &number);
+}
+
 /* What a URL begins with that says the protocol, and what stands behind its
  * path then; those of Pyroscope have queries. ORDER: enum cpprof_push_protocol
  */
@@ -151,13 +180,16 @@ take_protocol(const char *url, struct cpprof__push_plan *plan)
     return url;
 }
 
+/* Unless it is there already. */
 static bool
 append_path(struct cpprof__push_plan *plan)
 {
-    size_t n = strlen(plan->url);
+    const char *path = protocols[plan->protocol].path;
+    size_t n = strlen(plan->url), n_path = strlen(path);
 
-    return snprintf(plan->url + n, sizeof plan->url - n, "%s",
-                    protocols[plan->protocol].path) <
+    if (n > n_path && !strcmp(plan->url + n - n_path, path))
+        return true;
+    return snprintf(plan->url + n, sizeof plan->url - n, "%s", path) <
            (int)(sizeof plan->url - n);
 }
 
@@ -178,6 +210,9 @@ take_url(const char *url, struct cpprof__push_plan *plan,
     if (has_bare_password(url + n_scheme))
         return wrong(error, "a / in the user or password of a URL is written "
                             "%2F, and an @ in its path %40; not pushing");
+    if (!is_host(url + n_scheme))
+        return wrong(error, "that URL has no HOST, HOST:PORT or [IPv6]:PORT; "
+                            "not pushing");
     if (!copy(plan->url, sizeof plan->url, url))
         return wrong(error, "the URL is too long; not pushing");
     while (plan->url[n - 1] == '/')

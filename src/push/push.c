@@ -85,7 +85,7 @@ void
 cpprof__push_notice(struct cpprof__push *push, const char *line)
 {
     cpprof__own_lock_take(&push->notice_lock);
-    if (!*push->notice)
+    if (!*push->notice || load_acquire(&push->stop))
         snprintf(push->notice, sizeof push->notice, "%s", line);
     cpprof__own_lock_give(&push->notice_lock);
 }

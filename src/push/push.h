@@ -59,7 +59,8 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error);
 void
 cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void));
 
-/* Leave a message, which the taker tells if there was none for a minute: where
+/* Leave a message, which the taker tells if there was none for a minute: the
+ * first one that waits, or at the end the last, which is of the last try. Where
  * a function of the program is told, only the taker has the program's
  * descriptors. Safety: MT. */
 void

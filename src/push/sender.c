@@ -219,10 +219,12 @@ outcome_of(struct cpprof__push *push, struct cpprof__push_item *item,
             cpprof__push_say_rejected(&push->plan, reply, line, sizeof line);
     else
         cpprof__push_say(&push->plan, reply,
-                         outcome == CPPROF__PUSH_AGAIN ? "trying again"
-                                                       : "dropped",
+                         outcome == CPPROF__PUSH_AGAIN &&
+                                 !load_acquire(&push->stop)
+                             ? "trying again"
+                             : "dropped",
                          line, sizeof line);
-    if (*line && !load_acquire(&push->cancelled))
+    if (*line)
         cpprof__push_notice(push, line);
     if (outcome != CPPROF__PUSH_SENT && outcome != CPPROF__PUSH_TOO_LARGE)
         return outcome;

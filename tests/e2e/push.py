@@ -113,6 +113,10 @@ def check_answers():
         refused("with what %s says" % body.decode().strip(), done,
                 'answers 400: a "b" c; not sent: ' + CPU)
     check_taken_in_part()
+    with Server([packed_refusal]) as server:
+        done = run("-to=" + server.url, CPU)
+    refused("400, whose words are compressed", done,
+            "answers 400: no such thing; not sent: " + CPU)
     done = run("-to=otlp+http://127.0.0.1:%d" % closed_port(), "-give_up=0",
                CPU)
     refused("nobody there", done, "not sent")
@@ -129,6 +133,12 @@ LONG_SHOWN = r"these are too old: v+ \.\.\. v+ and that is why"
 REJECTED = chunk(1, b"\x08\x07" + chunk(2, LONG))
 REJECTED_JSON = (b'{"partialSuccess": {"rejectedProfiles": "7", '
                  b'"errorMessage": "too \\"old\\""}}')
+
+
+def packed_refusal(file):
+    body = gzip.compress(b"no such thing")
+    file.write(b"HTTP/1.1 400 No\r\nContent-Encoding: gzip\r\n"
+               b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
 def check_taken_in_part():

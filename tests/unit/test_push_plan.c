@@ -38,6 +38,34 @@ a_url_loses_its_last_slashes_and_shows_no_credentials(void **state)
 }
 
 static void
+a_url_has_a_host_and_maybe_a_port(void **state)
+{
+    static const char *const good[] = {
+        "http://localhost:65535", "http://[::1]:4318",    "http://[fe80::1]/a",
+        "http://[::1]",           "http://u:p@[::1]:1/x", "http://a:/b:c"};
+    static const char *const wrong[] = {"http://localhost:99999",
+                                        "http://localhost:0",
+                                        "http://a:4318x/",
+                                        "http://[::1:4318",
+                                        "http://[::1]4318",
+                                        "http://::1:4318",
+                                        "http://:4318",
+                                        "http://u:p@:4318/",
+                                        "http://a:-1",
+                                        "http://u:p@",
+                                        "http://a:000000000001"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof good / sizeof *good; i++)
+        if (make(good[i], NULL) != CPPROF_OK)
+            fail_msg("refused: %s", good[i]);
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (make(wrong[i], NULL) != CPPROF_INVALID)
+            fail_msg("taken: %s", wrong[i]);
+}
+
+static void
 after_an_hour_pyroscope_takes_nothing(void **state)
 {
     const int64_t hour_ns = 3600000000000ll, end_ns = 1700000000000000000ll;
@@ -67,6 +95,10 @@ otlp_has_a_path_of_its_own(void **state)
     options.protocol = CPPROF_PUSH_OTLP;
     assert_int_equal(make("https://host/a", &options), CPPROF_OK);
     assert_string_equal(plan.url, "https://host/a/v1development/profiles");
+    /* As it is called in the collector's documentation. */
+    assert_int_equal(make("http://h:4318/v1development/profiles/", &options),
+                     CPPROF_OK);
+    assert_string_equal(plan.url, "http://h:4318/v1development/profiles");
     /* Pyroscope's names have no dots. */
     options.protocol = CPPROF_PUSH_V1;
     assert_int_equal(make("https://host/a", &options), CPPROF_INVALID);
@@ -277,6 +309,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_url_loses_its_last_slashes_and_shows_no_credentials),
+        cmocka_unit_test(a_url_has_a_host_and_maybe_a_port),
         cmocka_unit_test(after_an_hour_pyroscope_takes_nothing),
         cmocka_unit_test(otlp_has_a_path_of_its_own),
         cmocka_unit_test(a_container_is_known_by_its_id),

@@ -32,6 +32,7 @@ struct transfer {
     CURL *easy; /* NULL: there was none so far */
     struct curl_slist *headers;
     CURLcode result;
+    char why[CURL_ERROR_SIZE]; /* of a failure; "": what it is called */
     bool is_over, wants_answer;
     char answer[MOST_BYTES + 1]; /* its pages are used as it needs them */
     size_t n_answer;
@@ -205,10 +206,14 @@ note_status(struct transfer *t, struct cpprof__push_reply *reply)
 }
 
 static void
-note_failure(struct cpprof__push_reply *reply, const char *why)
+note_failure(const struct transfer *t, struct cpprof__push_reply *reply)
 {
+    const char *why = t->is_over ? t->why : "no answer before the end";
+
     reply->status = 0;
-    snprintf(reply->text, sizeof reply->text, "%s", why);
+    if (!*why)
+        why = curl_easy_strerror(t->result);
+    cpprof__push_reply_text(why, strlen(why), reply);
 }
 
 /* ---- one request ------------------------------------------------------ */
@@ -244,6 +249,8 @@ set_up(struct transfer *t, const struct cpprof__push_post *post)
     curl_easy_setopt(easy, CURLOPT_URL, post->url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS,
                      (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->why);
+    curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075700
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
@@ -273,7 +280,7 @@ begin_transfer(struct connection *c, struct transfer *t,
                const struct cpprof__push_post *post)
 {
     t->n_answer = t->n_read = 0;
-    *t->answer = 0;
+    *t->answer = *t->why = 0;
     t->is_over = false;
     t->wants_answer = post->wants_answer;
     t->result = CURLE_OUT_OF_MEMORY;
@@ -325,11 +332,9 @@ static void
 end_transfer(struct connection *c, struct transfer *t, bool has_begun,
              struct cpprof__push_reply *reply)
 {
-    if (!has_begun)
-        note_failure(reply, curl_easy_strerror(t->result));
-    else if (!note_status(t, reply))
-        note_failure(reply,
-                     t->is_over ? curl_easy_strerror(t->result) : "given up");
+    t->is_over |= !has_begun;
+    if (!has_begun || !note_status(t, reply))
+        note_failure(t, reply);
     if (has_begun)
         curl_multi_remove_handle(c->multi, t->easy);
     curl_slist_free_all(t->headers);
