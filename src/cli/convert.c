@@ -119,6 +119,25 @@ has_one_type(const struct words *w)
            w->format == PPROF_FORMAT_PERF_SCRIPT;
 }
 
+/* Are they "KEY=VALUE,KEY=VALUE"? A value with a comma would be none. */
+static bool
+check_labels(const char *labels)
+{
+    const char *text = labels ? labels : "";
+    size_t n, n_key;
+
+    for (; *text; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        n_key = strcspn(text, "=,");
+        if (n_key && n_key < n)
+            continue;
+        cpprof__cli_fail("convert: -labels=%s: \"%.*s\" is not KEY=VALUE",
+                         labels, (int)n, text);
+        return false;
+    }
+    return true;
+}
+
 /* The format of -to, or of the ending of -o. */
 static bool
 choose_format(struct words *w)
@@ -163,7 +182,7 @@ choose_format(struct words *w)
     else if (w->labels && w->format != NDJSON)
         cpprof__cli_fail("convert: -labels is for ndjson");
     else
-        return true;
+        return check_labels(w->labels);
     return false;
 }
 

@@ -299,7 +299,7 @@ put_given_labels(struct cpprof__ndjson *n, const struct pprof_profile *p,
             if (strlen(own) == key && memcmp(own, text, key) == 0)
                 break;
         }
-        if (i < s->n_labels || key == all ||
+        if (i < s->n_labels ||
             has_given(text + all + (text[all] == ','), text, key))
             continue;
         put_raw(out, n_put++ ? ",\"" : "\"");

@@ -197,9 +197,13 @@ static enum cpprof_status
 take_url(const char *url, struct cpprof__push_plan *plan,
          struct cpprof_error *error)
 {
+    enum cpprof_push_protocol given = plan->protocol;
     size_t n_scheme, n;
 
     url = take_protocol(url, plan);
+    if (given && given != plan->protocol)
+        return wrong(error, "the URL says another protocol than "
+                            "push-protocol; not pushing");
     n_scheme = scheme_length(url);
     n = strlen(url);
 

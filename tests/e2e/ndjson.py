@@ -97,11 +97,11 @@ def check_random():
 
 def check_labels():
     data = b"main;a 3\n"
-    _, samples = lines(run("-to=ndjson", "-labels=version=1.2,x,k=a\"b",
+    _, samples = lines(run("-to=ndjson", "-labels=version=1.2,k=a\"b",
                            data=data).stdout)
     TAP.same("labels: those of all samples", samples[0]["labels"],
              {"version": "1.2", "k": "a\"b"})
-    done = run("-to=ndjson", "-labels=k=1,a=b,k=2,k", data=data).stdout
+    done = run("-to=ndjson", "-labels=k=1,a=b,k=2", data=data).stdout
     TAP.ok("labels: of a key that is given twice the last counts",
            b'"labels":{"a":"b","k":"2"}' in done, done)
     with open(os.path.join(HERE, "..", "fixtures", "linux.perf"), "rb") as file:
@@ -181,6 +181,12 @@ def check_memory():
 def check_refused():
     for words, why in ((("-to=otlp", "-labels=a=b", FIXTURE),
                         "-labels is for ndjson"),
+                       (("-to=ndjson", "-labels=version", FIXTURE),
+                        '"version" is not KEY=VALUE'),
+                       (("-to=ndjson", "-labels=a=x,y", FIXTURE),
+                        '"y" is not KEY=VALUE'),
+                       (("-to=ndjson", "-labels==v", FIXTURE),
+                        '"=v" is not KEY=VALUE'),
                        (("-to=ndjson", "nowhere"), "nowhere: No such file"),
                        (("-to=ndjson", "-sample_index=cpu", FIXTURE),
                         "-sample_index is for"),

@@ -306,6 +306,13 @@ def check_others():
     back = proto.Profile(run("-to=pprof", data=data).stdout)
     TAP.same("others: time and duration", (back.time, back.duration),
              (1000, 5))
+    negative = varint((1 << 64) - 3)
+    data = otlp(b"".join(
+        [chunk(1, b"\x08\x01\x10\x02"), chunk(2, chunk(2, b"\x05")),
+         b"\x50" + negative]
+        + [chunk(6, s) for s in (b"", b"n", b"count")]))
+    TAP.ok("others: a duration that is negative is none",
+           Profiles(data).total("n") == 5 and negative not in data, data)
     # tests/peers/otelcol.py: it refers to the keys of its resource by number.
     with open(os.path.join(HERE, "..", "fuzz", "corpus", "otlp", "collector"),
               "rb") as file:

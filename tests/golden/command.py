@@ -75,6 +75,14 @@ ERRORS = [
     (["top", "-by=thread", CPU],
      'invalid value "thread" for flag -by: it is file, process or '
      'label:KEY,...'),
+    (["top", "-by=", CPU],
+     'invalid value "" for flag -by: it is file, process or label:KEY,...'),
+    (["top", "-by=label:a,,b", CPU],
+     'invalid value "label:a,,b" for flag -by: it is file, process or '
+     'label:KEY,...'),
+    (["top", "-by=label:,", CPU],
+     'invalid value "label:," for flag -by: it is file, process or '
+     'label:KEY,...'),
     (["-top", "-sample_index=7", CPU],
      "sample_index 7 is outside the range [0..1]"),
     (["-top", "-focus=(", CPU],

@@ -99,6 +99,8 @@ otlp_has_a_path_of_its_own(void **state)
     assert_int_equal(make("http://h:4318/v1development/profiles/", &options),
                      CPPROF_OK);
     assert_string_equal(plan.url, "http://h:4318/v1development/profiles");
+    assert_int_equal(make("otlp+http://a", &options), CPPROF_OK);
+    assert_int_equal(make("pprof+http://a", &options), CPPROF_INVALID);
     /* Pyroscope's names have no dots. */
     options.protocol = CPPROF_PUSH_V1;
     assert_int_equal(make("https://host/a", &options), CPPROF_INVALID);

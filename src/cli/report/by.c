@@ -18,11 +18,25 @@
 #define SUFFIX ".pb.gz"
 #define LABEL  "label:"
 
+/* Is it "KEY,KEY", with a name between all commas? */
+static bool
+are_keys(const char *keys)
+{
+    size_t n;
+
+    do {
+        n = strcspn(keys, ",");
+        keys += n;
+    } while (n && *keys++);
+    return n;
+}
+
 bool
 cpprof__by_is_known(const char *by)
 {
     return strcmp(by, "file") == 0 || strcmp(by, "process") == 0 ||
-           (strncmp(by, LABEL, strlen(LABEL)) == 0 && by[strlen(LABEL)]);
+           (strncmp(by, LABEL, strlen(LABEL)) == 0 &&
+            are_keys(by + strlen(LABEL)));
 }
 
 /* Has any sample such a label? */

@@ -178,7 +178,7 @@ choose_base(struct cpprof__report_flags *w)
 static bool
 check_by(const struct cpprof__report_flags *w)
 {
-    if (!is_set(w->by) || cpprof__by_is_known(w->by))
+    if (!w->by || cpprof__by_is_known(w->by))
         return true;
     cpprof__cli_fail("invalid value \"%s\" for flag -by: it is file, process "
                      "or label:KEY,...",

@@ -453,7 +453,8 @@ put_profile(struct encoder *e, size_t type)
     put_samples(e, type);
     if (info->time_ns)
         cpprof__put_fixed64(e->out, 3, (uint64_t)info->time_ns);
-    cpprof__put_uint_opt(e->out, 4, (uint64_t)info->duration_ns);
+    if (info->duration_ns > 0) /* which has no sign there */
+        cpprof__put_uint(e->out, 4, (uint64_t)info->duration_ns);
     /* Parca reads it without looking whether it is there. */
     put_value_type(e, 5, &info->period_type);
     cpprof__put_uint_opt(e->out, 6, (uint64_t)info->period);
