@@ -3,7 +3,7 @@
 #include <netdb.h>
 #include <unistd.h>
 
-int
+__attribute__((visibility("default"))) int
 getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
             struct addrinfo **found)
 {
