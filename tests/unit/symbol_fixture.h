@@ -306,4 +306,13 @@ check_library(const char *name, void (*check)(struct loaded *))
     unload(&l);
 }
 
+__attribute__((unused)) static void
+build_id_of(struct loaded *l)
+{
+    assert_int_equal(
+        cpprof__build_id_of_memory(l->mapping.start - l->mapping.offset,
+                                   l->build_id, NULL),
+        CPPROF_OK);
+}
+
 #endif

@@ -31,15 +31,6 @@ make_stripped(const char *name, const char *what)
 }
 
 static void
-build_id_of(struct loaded *l)
-{
-    assert_int_equal(
-        cpprof__build_id_of_memory(l->mapping.start - l->mapping.offset,
-                                   l->build_id, NULL),
-        CPPROF_OK);
-}
-
-static void
 debug_link_beside_the_library_is_followed(void **state)
 {
     make_stripped("linked", "--strip-all");
@@ -368,8 +359,9 @@ image_that_was_replaced_is_not_misread(void **state)
     unload(&l);
 }
 
+/* Without a build id, too. */
 static void
-image_that_was_deleted_is_no_harm(void **state)
+image_that_was_deleted_is_shown_by_the_kernel(void **state)
 {
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
@@ -378,7 +370,27 @@ image_that_was_deleted_is_no_harm(void **state)
     load(&l, "deleted.so", "at_leaf");
     assert_int_equal(unlink("deleted.so"), 0);
     symbolize(&l, false);
+    if (frames_at(&l, "at_leaf", frames))
+        check_inlined(&l);
+    else
+        assert_int_not_equal(geteuid(), 0);
+    unload(&l);
+}
+
+static void
+image_with_another_inode_is_not_read(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    load(&l, "full.so", "at_leaf");
+    l.mapping.inode++;
+    symbolize(&l, false);
     assert_int_equal(frames_at(&l, "at_leaf", frames), 0);
+    build_id_of(&l); /* by which it is known */
+    cpprof__symbolizer.free(l.symbolizer);
+    symbolize(&l, false);
+    check_inlined(&l);
     unload(&l);
 }
 
@@ -424,6 +436,7 @@ truncated_image_is_no_harm(void **state)
     fseek(file, 0, SEEK_END);
     n_bytes = ftell(file);
     fclose(file);
+    l.mapping.inode = 0; /* the one at the path is read */
     snprintf(l.path, sizeof l.path, "%s/short.so", folder);
     for (n = 0; n < n_bytes; n += 97) {
         assert_true(run("head -c %ld full.so > short.so", n));
@@ -560,7 +573,8 @@ main(void)
         cmocka_unit_test(debug_information_packed_by_zstd_is_read_or_told),
         cmocka_unit_test(image_of_another_build_id_is_not_used),
         cmocka_unit_test(image_that_was_replaced_is_not_misread),
-        cmocka_unit_test(image_that_was_deleted_is_no_harm),
+        cmocka_unit_test(image_that_was_deleted_is_shown_by_the_kernel),
+        cmocka_unit_test(image_with_another_inode_is_not_read),
         cmocka_unit_test(image_that_is_gone_is_read_from_its_debug_file),
         cmocka_unit_test(truncated_image_is_no_harm),
         cmocka_unit_test(what_is_no_image_is_no_harm),

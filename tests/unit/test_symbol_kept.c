@@ -98,6 +98,7 @@ file_that_was_replaced_is_opened_anew(void **state)
     struct loaded l;
 
     load(&l, "work.so", "one");
+    build_id_of(&l);
     assert_true(ask(&l, "one") > 0);
     assert_true(run("cp work.so new.so && mv new.so work.so"));
     assert_true(ask(&l, "two") > 0);
