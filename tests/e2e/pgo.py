@@ -318,6 +318,44 @@ def even(file, symbol):
     return [([(file, symbol, k)], 5) for k in range(0, 64, 4)]
 
 
+WORK = """volatile unsigned s%s;
+static __attribute__((noinline)) void work(unsigned n)
+{%s
+    for (unsigned i = 0; i < n; i++)
+        s%s += i * n ^ (s%s >> 3);
+}
+void %s(unsigned n) { work(n); }
+"""
+
+
+def build_id(file):
+    return re.search(r"Build ID: (\w+)", sh("readelf -n " + file)).group(1)
+
+
+def twins_of_builds():
+    """Each build has both functions, and another one of them is sampled."""
+    with open("a.c", "w") as file:
+        file.write(WORK % ("a", "", "a", "a", "a"))
+    with open("b.c", "w") as file:
+        file.write(WORK % ("b", "\n" * 7, "b", "b", "b"))
+    with open("ab.c", "w") as file:
+        file.write("void a(unsigned), b(unsigned);\n"
+                   "int main(void) { a(9); b(9); return 0; }\n")
+    files = []
+    for build, order in (("v1", "a.c b.c ab.c"), ("v2", "b.c a.c ab.c")):
+        os.mkdir(build)
+        sh("%s -o %s/srv %s" % (CLANG, build, order))
+        path = build + "/srv"
+        files.append((path, os.path.realpath(path), build_id(path)))
+    made("ab.pb.gz", files, even(0, "work") + even(1, "work") * 2)
+    status, text, err = pgo("ab.pb.gz")
+    lines = [int(float(line)) for line in body(text, "work")]
+    tap.ok("twins_of_two_builds_are_not_mixed", status == 0 and
+           min(lines) > 7 and "are called work, of " in err and
+           re.search(r"of \S*b.c:2 and \S*a.c:2; only the first", err),
+           text, err)
+
+
 def strange():
     here = os.getcwd()
     sh(CLANG + " -Wl,--build-id=none -o noid main.c other.c")
@@ -430,6 +468,7 @@ def main():
         builds()
         elsewhere(text)
         strange()
+        twins_of_builds()
         hopeless()
         check()
         os.chdir("/")

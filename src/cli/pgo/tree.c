@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/messages.h"
+#include "profile/model/path.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -292,13 +293,29 @@ add_routine(struct work *w, const struct cpprof__pgo_routine *r)
 
 /* --------------------------------------------------------------- twins ---- */
 
-/* Are these two functions of one name? Copies of one have its declaration. */
 static bool
-are_twins(const struct cpprof__pgo_routine *a,
+same_file_name(const char *a, const char *b)
+{
+    size_t n, n_b;
+
+    a = cpprof__path_base(a, strlen(a), &n);
+    b = cpprof__path_base(b, strlen(b), &n_b);
+    return n == n_b && memcmp(a, b, n) == 0;
+}
+
+/* Are these two functions of one name? Copies of one have its declaration. In
+ * another build its line may have moved, and the folder of its file. */
+static bool
+are_twins(const struct cpprof__pgo_counts *c,
+          const struct cpprof__pgo_routine *a,
           const struct cpprof__pgo_routine *b)
 {
-    return a->build == b->build && a->name == b->name && a->line && b->line &&
-           (a->line != b->line || a->file != b->file);
+    if (!a->line || !b->line)
+        return false;
+    if (a->build == b->build)
+        return a->line != b->line || a->file != b->file;
+    return !same_file_name(cpprof__strings_text(&c->names, a->file),
+                           cpprof__strings_text(&c->names, b->file));
 }
 
 static int
@@ -332,7 +349,7 @@ static bool
 find_twins(struct work *w)
 {
     struct cpprof__pgo_counts *c = w->counts;
-    size_t n = c->routines.n, i, first = 0;
+    size_t n = c->routines.n, i, k, first = 0;
     struct cpprof__pgo_routine **at = calloc(n + 1, sizeof *at);
 
     w->is_twin = calloc(n + 1, sizeof *w->is_twin);
@@ -347,11 +364,15 @@ find_twins(struct work *w)
     for (i = 1; i < n; i++) {
         if (at[i]->name != at[first]->name)
             first = i;
-        if (!are_twins(at[first], at[i]))
+        for (k = first; k < i; k++)
+            if (!w->is_twin[at[k] - c->routines.at] &&
+                are_twins(c, at[k], at[i]))
+                break;
+        if (k == i)
             continue;
         w->is_twin[at[i] - c->routines.at] = true;
         if (at[i]->n >= 1)
-            warn_of_twin(c, at[first], at[i]);
+            warn_of_twin(c, at[k], at[i]);
     }
     free(at);
     return true;
