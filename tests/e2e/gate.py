@@ -280,6 +280,31 @@ def test_matching():
          status == 1 and row(report, "work").get("verdict") == "fail", report)
     t.same("and the path leads to it", row(report, "work").get("path"),
            "main > work > check (new)")
+    old = {"main;init;old%d" % i: 250 for i in range(9)}
+    old.update({"main;parse": 30000, "main;other": 15000})
+    head = {s.replace("old", "ab"): n for s, n in old.items()}
+    sides = runs("m_old", old), "--", runs("m_ab", {**head,
+                                                    "main;brandnew": 6500})
+    status, report = judged(*sides)
+    t.same("the whole grew by a new function: its path ends there",
+           (status, failing(report), row(report, "the whole").get("path")),
+           (1, ["the whole"], "main > brandnew (new)"))
+    t.matches("the largest function that one side has is told first",
+              "^brandnew is new", report["notes"][0])
+    done = gate("-markdown=m_ab.md", "-junit=m_ab.xml", *sides)
+    for path in "m_ab.md", "m_ab.xml":
+        with open(path, encoding="utf-8") as file:
+            done.stdout += file.read()
+    t.same("all reports have the path", len(re.findall(
+        r"main (>|&gt;) brandnew \(new\)", done.stdout)), 4)
+    one = {"main;all;f": 50000, "main;all;g": 10000}
+    for new in ({"main;all;g;deep": 9000}, {"main;all;g": 19000}):
+        leaf = list(new)[0].rsplit(";", 1)[1]
+        status, report = judged(runs("m_one", one), "--", runs(
+            "m_one_" + leaf, {**one, **new}))
+        t.matches("the path of the whole leads to %s" % leaf,
+                  "> %s( .new.)?$" % leaf,
+                  row(report, "the whole")["path"] or "")
     ring = {"main;a": 3000, "main;b": 3000, "main;c": 3000, "main;a;b": 3000,
             "main;b;c": 3000, "main;c;a": 3000, "main;d": 60000}
     runs("m_ring", ring)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whose growth is it? A function that grew because of what it calls is told
- * below that callee, and each has the path of calls on which it grew most.
+ * below that callee, and each has the path of calls on which it grew most. So
+ * has the whole: a function with all of the time is not judged by itself.
  */
 #include "cli/gate/gate.h"
 
@@ -121,6 +122,65 @@ find_because(const struct cpprof__gate_result *r, uint32_t row,
     }
 }
 
+/* Of the stacks that lead on from those in is_on, the ones whose next function
+ * grew most, by `least` or more: they become those in is_on. Copies of a stack
+ * under old and new names are one. Returns the function; NONE: there
+ * is none. */
+static uint32_t
+follow(const struct cpprof__gate_model *m, bool is_first, double least,
+       bool *is_on, double *growth)
+{
+    uint32_t i, found = CPPROF__GATE_NONE;
+
+    memset(growth, 0, m->keys.n * sizeof *growth);
+    for (i = 0; i < m->nodes.n; i++) {
+        uint32_t above = m->nodes.at[i].parent;
+
+        if (above == CPPROF__GATE_NONE ? is_first : is_on[above])
+            growth[key_at(m, i)] += growth_at(m, i);
+    }
+    for (i = 0; i < m->keys.n; i++)
+        if (growth[i] >= least && growth[i] > 0 &&
+            (found == CPPROF__GATE_NONE || growth[i] > growth[found]))
+            found = i;
+    /* Callers stand before what they call, so is_on is still theirs where it is
+     * asked for. */
+    for (i = (uint32_t)m->nodes.n; i-- > 0;) {
+        uint32_t above = m->nodes.at[i].parent;
+
+        is_on[i] = found != CPPROF__GATE_NONE && key_at(m, i) == found &&
+                   (above == CPPROF__GATE_NONE ? is_first : is_on[above]);
+    }
+    return found;
+}
+
+/* The node to which most of the growth of the whole leads. */
+static uint32_t
+node_of_whole(const struct cpprof__gate_model *m,
+              const struct cpprof__gate_row *whole)
+{
+    bool *is_on = calloc(m->nodes.n + 1, sizeof *is_on);
+    double *growth = calloc(m->keys.n + 1, sizeof *growth);
+    double least = MOST_OF_IT * (whole->head - whole->base);
+    uint32_t node = CPPROF__GATE_NONE, key, i;
+    bool is_first = true;
+
+    while (is_on && growth &&
+           (key = follow(m, is_first, least, is_on, growth)) !=
+               CPPROF__GATE_NONE) {
+        least = MOST_OF_IT * growth[key];
+        is_first = false;
+        node = CPPROF__GATE_NONE;
+        for (i = 0; i < m->nodes.n; i++)
+            if (is_on[i] && (node == CPPROF__GATE_NONE ||
+                             growth_at(m, i) > growth_at(m, node)))
+                node = i;
+    }
+    free(is_on);
+    free(growth);
+    return node;
+}
+
 void
 cpprof__gate_blame(const struct cpprof__gate_model *m,
                    struct cpprof__gate_result *r)
@@ -143,6 +203,8 @@ cpprof__gate_blame(const struct cpprof__gate_model *m,
                 r->rows.at[i].key != CPPROF__GATE_NONE && !m->flags->flat)
                 find_because(r, i, through);
     }
+    if (r->has_whole && r->rows.at[0].verdict == CPPROF__GATE_FAIL)
+        r->rows.at[0].node = node_of_whole(m, &r->rows.at[0]);
     free(row_of);
     free(through);
 }
@@ -173,6 +235,17 @@ new_below(const struct cpprof__gate_model *m, uint32_t node)
     return found;
 }
 
+static void
+print_frame(const struct cpprof__gate_model *m, uint32_t node, int max_name,
+            bool has_more, struct cpprof__buffer *out)
+{
+    const struct cpprof__gate_key *k = &m->keys.at[key_at(m, node)];
+
+    cpprof__buffer_printf(out, "%.*s%s%s", max_name, name_at(m, node),
+                          k->is_folded && k->head > 0 ? " (new)" : "",
+                          has_more ? " > " : "");
+}
+
 void
 cpprof__gate_path(const struct cpprof__gate_model *m,
                   const struct cpprof__gate_row *row, int max_name,
@@ -189,8 +262,10 @@ cpprof__gate_path(const struct cpprof__gate_model *m,
     if (at != CPPROF__GATE_NONE)
         cpprof__buffer_printf(out, "... > ");
     while (n-- > 0)
-        cpprof__buffer_printf(out, "%s%s", name_at(m, path[n]), n ? " > " : "");
+        print_frame(m, path[n], max_name, n > 0, out);
     for (at = new_below(m, row->node); at != CPPROF__GATE_NONE;
-         at = new_below(m, at))
-        cpprof__buffer_printf(out, " > %.*s (new)", max_name, name_at(m, at));
+         at = new_below(m, at)) {
+        cpprof__buffer_printf(out, " > ");
+        print_frame(m, at, max_name, false, out);
+    }
 }

@@ -99,24 +99,56 @@ note_durations(const struct cpprof__gate_model *m,
                           all[0], all[1]);
 }
 
+/* What a function that one side has is in that side: cumulative, of a run. */
+static double
+size_of(const struct cpprof__gate_key *k)
+{
+    return k->base > k->head ? k->base : k->head;
+}
+
+static int
+by_size(const void *a, const void *b)
+{
+    const struct cpprof__gate_key *x = *(void *const *)a;
+    const struct cpprof__gate_key *y = *(void *const *)b;
+
+    if (size_of(x) != size_of(y))
+        return size_of(x) < size_of(y) ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* The largest ones, and of those only what would be judged: a function of few
+ * samples is in one side by chance. */
 static void
 note_matches(const struct cpprof__gate_model *m, struct cpprof__gate_result *r)
 {
-    size_t i, n = 0;
+    const struct cpprof__gate_key **keys = calloc(m->keys.n + 1, sizeof *keys);
+    size_t n = 0, n_told = 0, i;
+    double whole = 0;
 
-    for (i = 0; i < m->keys.n; i++) {
-        const struct cpprof__gate_key *k = &m->keys.at[i];
+    for (i = 0; i < m->runs.n; i++)
+        whole += m->runs.at[i].total / m->runs.at[i].work / (double)m->runs.n;
+    for (i = 0; keys && i < m->keys.n; i++)
+        if (m->keys.at[i].is_folded || m->keys.at[i].renamed)
+            keys[n++] = &m->keys.at[i];
+    if (n)
+        qsort(keys, n, sizeof *keys, by_size);
+    for (; n_told < n && n_told < MOST_TOLD; n_told++) {
+        const struct cpprof__gate_key *k = keys[n_told];
 
-        if (k->is_folded && n++ < MOST_TOLD)
+        if (size_of(k) < m->flags->smallest * whole)
+            break;
+        if (k->is_folded)
             cpprof__gate_note(r, "%s is %s and counts as a part of its callers",
                               k->name, k->head > 0 ? "new" : "gone");
-        else if (k->renamed && n++ < MOST_TOLD)
+        else
             cpprof__gate_note(r, "%s is %s now, by its callers and callees",
                               k->name, k->renamed);
     }
-    if (n > MOST_TOLD)
-        cpprof__gate_note(r, "and %zu more functions that one side has",
-                          n - MOST_TOLD);
+    if (n_told && n > n_told)
+        cpprof__gate_note(r, "and %zu more function%s that one side has",
+                          n - n_told, n - n_told == 1 ? "" : "s");
+    free(keys);
 }
 
 /* ------------------------------------------------------------- output ---- */

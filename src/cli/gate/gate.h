@@ -304,7 +304,7 @@ cpprof__gate_note(struct cpprof__gate_result *result, const char *format, ...)
 
 /* ------------------------------------------------------- blame.c ------- */
 
-/* Fill `because` and `node` of the rows that fail. */
+/* Fill `because` and `node` of the rows that fail, `node` of the whole. */
 void
 cpprof__gate_blame(const struct cpprof__gate_model *model,
                    struct cpprof__gate_result *result);

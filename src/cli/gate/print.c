@@ -222,7 +222,7 @@ print_blame(const struct cpprof__gate_model *m,
 {
     struct cpprof__buffer path = {0};
 
-    if (row->verdict != CPPROF__GATE_FAIL || row->key == CPPROF__GATE_NONE)
+    if (row->verdict != CPPROF__GATE_FAIL)
         return;
     if (row->because != CPPROF__GATE_NONE) {
         cpprof__buffer_printf(out, "%63s because of %s\n", "",

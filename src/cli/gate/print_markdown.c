@@ -103,7 +103,8 @@ print_paths(const struct cpprof__gate_model *m,
         struct cpprof__buffer path = {0};
 
         if (row->verdict != CPPROF__GATE_FAIL ||
-            row->because != CPPROF__GATE_NONE)
+            row->because != CPPROF__GATE_NONE ||
+            (i && row->node == r->rows.at[0].node))
             continue;
         cpprof__gate_path(m, row, CPPROF__GATE_SHOWN, &path);
         if (path.n) {
