@@ -254,6 +254,38 @@ def builds():
                      "build ID [0-9a-f]+ is not here", err), err)
 
 
+def documented():
+    """The commands of docs/pgo.md, typed where cc is gcc."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                           "../../docs/pgo.md")) as file:
+        page = file.read()
+    lines = dict(re.findall(r"^(export|CMake|meson|make) +(.*)$", page, re.M))
+    flags = re.search(r'`FLAGS=("[^"]*")`', page).group(1).replace("\n", " ")
+    os.mkdir("typed")
+    for name, text in (("CMakeLists.txt", "cmake_minimum_required(VERSION 3.10)"
+                        "\nproject(t C CXX)\nadd_executable(t main.c)\n"),
+                       ("meson.build", "project('t', 'c', 'cpp')\n"
+                        "executable('t', 'main.c')\n"),
+                       ("Makefile", "t: main.c\n\t$(CC) $(CFLAGS) -o t main.c\n")):
+        with open("typed/" + name, "w") as file:
+            file.write(text)
+    with open("typed/main.c", "w") as file:
+        file.write("int main(void) { return 0; }\n")
+    shutil.copy("p.prof", "typed/server.prof")
+    for name, built in (("CMake", "cmake --build build -- VERBOSE=1"),
+                        ("meson", "ninja -v -C build"), ("make", "true")):
+        if not shutil.which(lines[name].split()[0]):
+            tap.skip("typed_line_builds_with_clang: " + name, "not here")
+            continue
+        said = sh("cd typed && rm -rf build && export %s FLAGS=%s && %s && %s" % (
+            re.sub(r"clang(\+*)", r"clang\1-14", lines["export"]), flags,
+            lines[name], built))
+        compiled = [line for line in said.splitlines() if "clang-14" in line
+                    and "-fprofile-sample-use" in line and " -o " in line]
+        tap.ok("typed_line_builds_with_clang: " + name,
+               compiled and re.search(r" -O[23] ", compiled[0]), said[-2000:])
+
+
 # --- stripped, wrong, nothing ------------------------------------------------
 
 def elsewhere(text):
@@ -463,6 +495,7 @@ def main():
         pgo("-o", "p.prof", "p.pb.gz")
         counts(text)
         read_by_clang()
+        documented()
         twins(text)
         clones()
         builds()
