@@ -9,6 +9,7 @@ How often it is right is counted by `./dev bench gate`; here are few pairs.
 import http.server
 import json
 import os
+import pty
 import random
 import re
 import resource
@@ -584,6 +585,25 @@ def gate_in(folder, *words):
                             stderr=subprocess.STDOUT)
 
 
+def at_terminal(*words):
+    """Exit status of a gate that has a terminal, and what it says there; it has
+    30 s."""
+    child, leader = pty.fork()
+    if child == 0:
+        os.execv(cpprof, [cpprof, "gate"] + list(words))
+    limit = threading.Timer(30, os.kill, (child, signal.SIGKILL))
+    limit.start()
+    said = b""
+    try:
+        while True:
+            said += os.read(leader, 4096)
+    except OSError:
+        pass
+    limit.cancel()
+    os.close(leader)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.decode()
+
+
 def check_end(process, number, what, folder):
     """A signal ends it, and nothing is left."""
     process.send_signal(number)
@@ -622,7 +642,7 @@ def test_record():
            [n for n in set(os.listdir(tempfile.gettempdir())) - left
             if n.startswith("cpprof-gate")], [])
     began = os.path.realpath("began")
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         with gate_in("record%d" % number, "-record=3", "-head=true",
                      "-base=sleep 60 & echo $! > %s; wait" % began) as process:
             while not os.path.exists(began) or not os.path.getsize(began):
@@ -632,6 +652,23 @@ def test_record():
             child = int(file.read())
         t.ok("nor what the command has started", has_ended(child), child)
         os.unlink(began)
+    with gate_in("stubborn", "-record=3", "-head=true",
+                 "-base=trap '' TERM INT; echo > %s; sleep 30" % began) as process:
+        while not os.path.exists(began):
+            time.sleep(0.01)
+        for _ in range(100):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+            if process.poll() is not None:
+                break
+        t.same("a command that ends by no SIGTERM is killed by the second "
+               "signal, and nothing is left",
+               (process.poll(), os.listdir("stubborn")), (-signal.SIGINT, []))
+        process.kill()
+    status, said = at_terminal("-record=1", "-head=true; " + base,
+                               "-base=stty -echo < /dev/tty && " + base)
+    t.ok("a command may set the terminal", status in (0, 1, 2) and
+         "1 run of base" in said, (status, said))
     done = gate("-record=3", "-base=" + base, "-head=exit 7")
     t.ok("a command that fails is told in one line",
          done.returncode == 2 and done.stderr.count("\n") == 1 and

@@ -2,7 +2,7 @@
 /*
  * The folder of runs that the gate records or asks for itself. From when it is
  * made until it is removed, a signal that ends the command removes it first; a
- * recorder that runs then is ended, and waited for.
+ * recorder that runs then is ended, and waited for; by a second signal, killed.
  */
 #include "cli/gate/gate.h"
 
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 #define N_SIGNALS (sizeof signals / sizeof *signals)
 
 static struct {
@@ -51,10 +51,10 @@ static void
 on_signal(int number)
 {
     if (folder.recorder > 0) {
-        folder.came = number;
         /* A recorder leaves SIGINT to the command. What that has started does
          * not end with it, and is in the same group. */
-        kill(-folder.recorder, SIGTERM);
+        kill(-folder.recorder, folder.came ? SIGKILL : SIGTERM);
+        folder.came = number;
         return;
     }
     remove_all();
@@ -146,6 +146,12 @@ cpprof__gate_fork(void)
         setpgid(pid, pid);
     for (i = 0; pid == 0 && i < N_SIGNALS; i++)
         sigaction(signals[i], &folder.before[i], NULL);
+    /* The group is not the one that the terminal listens to: a command that
+     * sets the terminal, or reads it, would be stopped, and we would wait. */
+    if (pid == 0) {
+        signal(SIGTTOU, SIG_IGN);
+        signal(SIGTTIN, SIG_IGN);
+    }
     folder.recorder = pid > 0 ? pid : 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
