@@ -42,7 +42,8 @@ def judged(*words):
     """Exit status, and the report as JSON."""
     done = gate("-json=-", *words)
     if not done.stdout:
-        return done.returncode, {"rows": [], "notes": [], "verdict": done.stderr}
+        return done.returncode, {"rows": [], "notes": [], "base_runs": [],
+                                 "head_runs": [], "verdict": done.stderr}
     return done.returncode, json.loads(done.stdout)
 
 
@@ -361,6 +362,29 @@ def test_work():
              judged("-focus=ns::a", *sides)[1]["rows"]}
     t.ok("filters are those of reports",
          "ns::a::f" not in names and "ns::b::g" not in names, names)
+    rare = {"main;rare;x": 0, "main;f": 50000}
+    runs("f_base", rare)
+    new = runs("f_head", {**rare, "main;rare;x": 600})
+    status, report = judged("-focus=rare", "-flamegraph=f.html", "f_base", "--",
+                            new)
+    t.same("a run of which the filter leaves nothing has 0",
+           (status, [r["total"] for r in report["base_runs"]],
+            row(report, "the whole").get("growth", 0), failing(report)),
+           (1, [0] * 8, None, ["the whole"]))
+    t.has("as a part of what is left that is none, and is told",
+          gate("-per=total", "-focus=rare", "f_base", "--", new).stderr,
+          "f_base/000.folded: the filters leave no sample, so there are no "
+          "shares; it is left out")
+    rng = random.Random(1)
+    for name in os.listdir("f_base")[:4]:
+        with open("f_base/" + name, "a", encoding="utf-8") as file:
+            file.write("main;rare;x %d\n" % rng.gauss(600, 6))
+    status, report = judged("-focus=rare", "f_base", "--", new)
+    t.same("and counts in the mean", (len(report["base_runs"]), round(
+        row(report, "the whole").get("growth", 0))), (8, 1))
+    t.same("no run with a sample that filters leave",
+           refused("-focus=never", "f_base", "--", new),
+           "cpprof: gate: the filters leave no sample of any run")
     t.same("the sample type is chosen as in reports",
            judged("-sample_index=requests", *sides)[1]["type"], "requests")
     sim.write_pprof("several.pb", TYPES, [

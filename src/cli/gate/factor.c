@@ -127,8 +127,12 @@ find_common(const struct cpprof__gate_model *m,
             const struct cpprof__gate_values *v, struct share *shares,
             double *common, double *x)
 {
-    size_t n = find_shares(m, v, shares, x), i;
+    size_t n, i;
 
+    for (i = 0; i < m->runs.n; i++)
+        if (m->runs.at[i].total <= 0) /* which has no shares */
+            return false;
+    n = find_shares(m, v, shares, x);
     if (n)
         qsort(shares, n, sizeof *shares, by_change);
     if (add_common(m, v, shares, n, common) < LEAST_COMMON)

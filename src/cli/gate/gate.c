@@ -65,7 +65,8 @@ note_far_runs(const struct cpprof__gate_model *m, size_t first, size_t n,
         const struct cpprof__gate_run *run = &m->runs.at[first + i];
         double by = run->total / run->work - middle;
 
-        if (fabs(by) > FAR_PART * middle && fabs(by) > FAR_TIMES * usual)
+        if (middle > 0 && fabs(by) > FAR_PART * middle &&
+            fabs(by) > FAR_TIMES * usual)
             cpprof__gate_note(r,
                               "%s is far from the other runs of %s: %.2f times "
                               "their median",

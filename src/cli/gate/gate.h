@@ -118,11 +118,14 @@ struct cpprof__gate_model {
     struct pprof_merger *mergers[2]; /* sums for a flame graph, or NULL */
 };
 
-/* Add a profile, filtered already, as a run; `name` is copied. */
+/* Add a profile, filtered already, as a run, of which name, is_head and work
+ * are known; its name is copied. Without samples it has the value 0, or is
+ * CPPROF_BAD_DATA if it may not be empty. */
 enum cpprof_status
 cpprof__gate_add(struct cpprof__gate_model *model,
-                 const struct pprof_profile *profile, const char *name,
-                 bool is_head, double work, struct cpprof_error *error);
+                 const struct pprof_profile *profile,
+                 struct cpprof__gate_run run, bool may_be_empty,
+                 struct cpprof_error *error);
 void
 cpprof__gate_model_free(struct cpprof__gate_model *model);
 

@@ -109,14 +109,18 @@ measure(struct cpprof__gate_row *row, double typical)
 
 /* --------------------------------------------------------------- rows ---- */
 
-/* A function of which the whole has enough, and which is not the whole. */
+/* A function of which the whole has enough, and which is not the whole. In a
+ * side of which filters leave nothing it has the share of the other side. */
 static bool
 is_tested(const struct judge *j, size_t key, const struct cpprof__gate_sides *s,
           double *share)
 {
     const struct cpprof__gate_key *k = &j->m->keys.at[key];
     double base = j->whole.mean[0] > 0 ? s->mean[0] / j->whole.mean[0] : 0;
-    double head = j->whole.mean[1] > 0 ? s->mean[1] / j->whole.mean[1] : 0;
+    double head = j->whole.mean[1] > 0 ? s->mean[1] / j->whole.mean[1] : base;
+
+    if (j->whole.mean[0] <= 0)
+        base = head;
 
     *share = base > head ? base : head;
     return k->is_judged && k->is == key && !k->is_folded &&

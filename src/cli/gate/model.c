@@ -247,8 +247,8 @@ add_sample(struct reader *r, const struct pprof_sample *s, double value,
 }
 
 static enum cpprof_status
-fill_run(struct reader *r, size_t value, struct cpprof__gate_run *run,
-         struct cpprof_error *error)
+fill_run(struct reader *r, size_t value, bool may_be_empty,
+         struct cpprof__gate_run *run, struct cpprof_error *error)
 {
     struct pprof_sample s = {.size = sizeof s};
     size_t i, n = pprof_sample_count(r->p);
@@ -262,7 +262,7 @@ fill_run(struct reader *r, size_t value, struct cpprof__gate_run *run,
         if (s.values[value] && !add_sample(r, &s, (double)s.values[value], run))
             return cpprof__fail_nomem(error);
     }
-    if (!run->total)
+    if (!run->total && !may_be_empty)
         return cpprof__fail(error, CPPROF_BAD_DATA, 0, "it has no samples%s",
                             n ? " that count" : "");
     return CPPROF_OK;
@@ -313,7 +313,7 @@ check_type(struct cpprof__gate_model *m, const struct pprof_profile *p,
 
 static enum cpprof_status
 read_samples(struct cpprof__gate_model *m, const struct pprof_profile *p,
-             size_t value, struct cpprof__gate_run *run,
+             size_t value, bool may_be_empty, struct cpprof__gate_run *run,
              struct cpprof_error *error)
 {
     size_t n = pprof_function_count(p);
@@ -328,7 +328,7 @@ read_samples(struct cpprof__gate_model *m, const struct pprof_profile *p,
     if (!r.function_keys)
         return cpprof__fail_nomem(error);
     memset(r.function_keys, 0xff, (n + 1) * sizeof *r.function_keys);
-    status = fill_run(&r, value, run, error);
+    status = fill_run(&r, value, may_be_empty, run, error);
     free(r.function_keys);
     cpprof__buffer_free(&r.text);
     return status;
@@ -336,11 +336,11 @@ read_samples(struct cpprof__gate_model *m, const struct pprof_profile *p,
 
 enum cpprof_status
 cpprof__gate_add(struct cpprof__gate_model *m, const struct pprof_profile *p,
-                 const char *name, bool is_head, double work,
+                 struct cpprof__gate_run run, bool may_be_empty,
                  struct cpprof_error *error)
 {
     struct pprof_info info = {.size = sizeof info};
-    struct cpprof__gate_run run = {.is_head = is_head, .work = work}, *added;
+    struct cpprof__gate_run *added;
     enum cpprof_status status;
     size_t value = 0;
 
@@ -349,16 +349,16 @@ cpprof__gate_add(struct cpprof__gate_model *m, const struct pprof_profile *p,
     if (status == CPPROF_OK)
         status = check_type(m, p, value, error);
     if (status == CPPROF_OK)
-        status = read_samples(m, p, value, &run, error);
+        status = read_samples(m, p, value, may_be_empty, &run, error);
     pprof_get_info(p, &info);
     run.time_ns = info.time_ns;
     run.duration_ns = info.duration_ns;
-    run.name = strdup(name);
+    run.name = strdup(run.name);
     added =
         status == CPPROF_OK && run.name ? CPPROF__ARRAY_ADD(&m->runs) : NULL;
     if (added) {
         *added = run;
-        *(is_head ? &m->n_head : &m->n_base) += 1;
+        *(run.is_head ? &m->n_head : &m->n_base) += 1;
         return CPPROF_OK;
     }
     CPPROF__ARRAY_FREE(&run.entries);

@@ -179,6 +179,12 @@ filter(struct pprof_profile *p, const struct pprof_report_options *o,
 
 /* --------------------------------------------------------------- runs ---- */
 
+static bool
+is_per_total(const struct cpprof__gate_flags *w)
+{
+    return w->per && strcmp(w->per, "total") == 0;
+}
+
 /* For the flame graph: the sum of a side, each run by its work. */
 static enum cpprof_status
 merge(struct cpprof__gate_model *m, struct pprof_profile *p, bool is_head,
@@ -208,14 +214,23 @@ add(struct cpprof__gate_model *m, struct pprof_profile *p, const char *name,
 {
     struct cpprof_error error = {0};
     enum cpprof_status status;
+    size_t n = pprof_sample_count(p);
+    bool is_filtered;
     double work;
 
     /* -per may ask for what filters would drop. */
     if (!read_work(p, m->flags->per, name, &work))
         return FAILED;
     status = filter(p, &m->flags->report.options, &error);
+    is_filtered = pprof_sample_count(p) < n;
+    /* What filters leave nothing of has 0, which is a value; but 0 of 0 is no
+     * share. */
     if (status == CPPROF_OK)
-        status = cpprof__gate_add(m, p, name, is_head, work, &error);
+        status = cpprof__gate_add(
+            m, p,
+            (struct cpprof__gate_run){
+                .name = (char *)name, .is_head = is_head, .work = work},
+            is_filtered && !is_per_total(m->flags), &error);
     if (status == CPPROF_OK &&
         merge(m, p, is_head, work, &error) != CPPROF_OK) {
         cpprof__cli_fail("%s: %s", name, error.text);
@@ -224,7 +239,10 @@ add(struct cpprof__gate_model *m, struct pprof_profile *p, const char *name,
     if (status == CPPROF_OK)
         return ADDED;
     if (status == CPPROF_BAD_DATA && strstr(error.text, "no samples")) {
-        cpprof__cli_warn("%s: %s; it is left out", name, error.text);
+        cpprof__cli_warn("%s: %s; it is left out", name,
+                         is_filtered ? "the filters leave no sample, so there "
+                                       "are no shares"
+                                     : error.text);
         return LEFT_OUT;
     }
     cpprof__cli_fail("%s: %s", name, error.text);
@@ -287,11 +305,18 @@ cpprof__gate_read(struct cpprof__gate_model *m)
     const struct cpprof__gate_flags *w = m->flags;
     bool ok = read_side(m, w->base, w->n_base, false) &&
               read_side(m, w->head, w->n_head, true);
+    double all = 0;
     size_t i;
 
-    /* Shares: each run is its own measure. */
-    for (i = 0; ok && w->per && strcmp(w->per, "total") == 0 && i < m->runs.n;
-         i++)
-        m->runs.at[i].work = m->runs.at[i].total;
+    for (i = 0; ok && i < m->runs.n; i++) {
+        all += m->runs.at[i].total;
+        /* Shares: each run is its own measure. */
+        if (is_per_total(w))
+            m->runs.at[i].work = m->runs.at[i].total;
+    }
+    if (ok && !all) {
+        cpprof__cli_fail("gate: the filters leave no sample of any run");
+        return false;
+    }
     return ok;
 }
