@@ -107,7 +107,7 @@ def of_side(value, i_side):
 
 
 def write_pprof(path, types, samples, duration_s=0, comments=(), files=None,
-                period=0):
+                period=0, time_s=0):
     """A profile.proto: types [(type, unit)]; samples [(stack from the root,
     values, {label: text or number})]; files {function: its source}; the period
     is of the last type."""
@@ -147,6 +147,7 @@ def write_pprof(path, types, samples, duration_s=0, comments=(), files=None,
                      number(2, text(types[-1][1]))) + number(12, period)
     for s in strings:
         out += chunk(6, s.encode())
+    out += number(9, int(time_s * 1e9))
     out += number(10, int(duration_s * 1e9))
     with open(path, "wb") as file:
         file.write(out)

@@ -529,6 +529,28 @@ def test_against():
            len(report.get("base_runs", [])), 8)
     status, report = judged("-against=history", "history/03.pb")
     t.same("all of them, if they are fewer", len(report["base_runs"]), 11)
+    t.same("a folder as head: none of its files is its own base",
+           refused("-against=history", "history"),
+           "cpprof: gate: history: no profile to compare with")
+
+
+def test_copies():
+    for side in "ch":
+        sim.write_pprof(side + ".pb", TYPES, [(["f"], [1, 10**9], {})],
+                        time_s=1.6e9, duration_s=1)
+    done = gate("-json=-", "c.pb", "c.pb", "./c.pb", "--", "h.pb")
+    t.same("a file that is given three times is one run",
+           len(json.loads(done.stdout)["base_runs"]), 1)
+    t.has("and this is told", done.stderr, "cpprof: ./c.pb: it is the same file "
+          "as c.pb; it is left out\n")
+    status, report = judged("c.pb", "h.pb", "--", "h.pb")
+    t.same("so is a copy of a run", len(report["base_runs"]), 1)
+    t.has("which is told, too", gate("c.pb", "h.pb", "--", "h.pb").stderr,
+          "cpprof: h.pb: it is the same run as c.pb; it is left out\n")
+    sim.write_pprof("i.pb", TYPES, [(["f"], [1, 10**9], {})])
+    sim.write_pprof("j.pb", TYPES, [(["f"], [1, 10**9], {})])
+    t.same("runs without a time may be equal",
+           len(judged("i.pb", "j.pb", "--", "h.pb")[1]["base_runs"]), 2)
 
 
 class Pyroscope(http.server.BaseHTTPRequestHandler):
@@ -836,6 +858,7 @@ def main():
         test_refused()
         test_large()
         test_against()
+        test_copies()
         test_query()
         test_record()
         test_reports()

@@ -33,16 +33,27 @@ by_time(const void *a, const void *b)
     return x->order - y->order;
 }
 
+static void
+free_list(struct cpprof__flag_list *list)
+{
+    int i;
+
+    for (i = 0; i < list->n; i++)
+        free(list->at[i]);
+    free(list->at);
+    *list = (struct cpprof__flag_list){NULL, 0};
+}
+
 /* Is the file one of head? It is in the folder already, maybe. */
 static bool
-is_head(const struct cpprof__gate_flags *w, const char *path)
+is_head(const struct cpprof__flag_list *head, const char *path)
 {
     char *real = realpath(path, NULL);
     bool found = false;
     int i;
 
-    for (i = 0; real && i < w->n_head && !found; i++) {
-        char *other = realpath(w->head[i], NULL);
+    for (i = 0; real && i < head->n && !found; i++) {
+        char *other = realpath(head->at[i], NULL);
 
         found = other && strcmp(real, other) == 0;
         free(other);
@@ -73,22 +84,26 @@ bool
 cpprof__gate_against(struct cpprof__gate_flags *w)
 {
     char *source = (char *)w->against;
-    struct cpprof__flag_list all = {NULL, 0};
+    struct cpprof__flag_list all = {NULL, 0}, head = {NULL, 0};
     struct past *past;
     int i, n = 0, first;
 
     if (strstr(w->against, "://") && strchr(w->against, '?'))
         return cpprof__gate_query(w);
-    if (!cpprof__expand_sources(&source, 1, &all))
+    if (!cpprof__expand_sources(&source, 1, &all) ||
+        !cpprof__expand_sources(w->head, w->n_head, &head)) {
+        free_list(&all);
         return false;
+    }
     past = calloc((size_t)all.n + 1, sizeof *past);
     for (i = 0; past && i < all.n; i++) {
         past[n] = (struct past){.path = all.at[i], .order = i};
-        if (!is_head(w, all.at[i]) && time_of(all.at[i], &past[n].time_ns))
+        if (!is_head(&head, all.at[i]) && time_of(all.at[i], &past[n].time_ns))
             n++;
         else
             free(all.at[i]);
     }
+    free_list(&head);
     if (!past || !n) {
         cpprof__cli_fail("gate: %s: no profile to compare with", w->against);
         free(all.at);
@@ -112,10 +127,5 @@ cpprof__gate_against(struct cpprof__gate_flags *w)
 void
 cpprof__gate_against_free(void)
 {
-    int i;
-
-    for (i = 0; i < history.kept.n; i++)
-        free(history.kept.at[i]);
-    free(history.kept.at);
-    history.kept = (struct cpprof__flag_list){NULL, 0};
+    free_list(&history.kept);
 }

@@ -118,9 +118,12 @@ struct cpprof__gate_model {
     struct pprof_merger *mergers[2]; /* sums for a flame graph, or NULL */
 };
 
+#define CPPROF__GATE_SAME_RUN "it is the same run as"
+
 /* Add a profile, filtered already, as a run, of which name, is_head and work
  * are known; its name is copied. Without samples it has the value 0, or is
- * CPPROF_BAD_DATA if it may not be empty. */
+ * CPPROF_BAD_DATA if it may not be empty. A copy of a run is that, too, and the
+ * text begins as above. */
 enum cpprof_status
 cpprof__gate_add(struct cpprof__gate_model *model,
                  const struct pprof_profile *profile,

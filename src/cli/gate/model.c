@@ -334,12 +334,38 @@ read_samples(struct cpprof__gate_model *m, const struct pprof_profile *p,
     return status;
 }
 
+/* The run of that side that this one is a copy of, or NULL. Without a time
+ * nobody knows: runs that count what is always the same may be equal. */
+static const struct cpprof__gate_run *
+find_copy(const struct cpprof__gate_model *m,
+          const struct cpprof__gate_run *run)
+{
+    size_t i, k;
+
+    for (i = 0; i < m->runs.n && run->time_ns && run->total > 0; i++) {
+        const struct cpprof__gate_run *r = &m->runs.at[i];
+
+        if (r->is_head != run->is_head || r->time_ns != run->time_ns ||
+            r->duration_ns != run->duration_ns || r->total != run->total ||
+            r->work != run->work || r->entries.n != run->entries.n)
+            continue;
+        for (k = 0; k < r->entries.n; k++)
+            if (r->entries.at[k].node != run->entries.at[k].node ||
+                r->entries.at[k].value != run->entries.at[k].value)
+                break;
+        if (k == r->entries.n)
+            return r;
+    }
+    return NULL;
+}
+
 enum cpprof_status
 cpprof__gate_add(struct cpprof__gate_model *m, const struct pprof_profile *p,
                  struct cpprof__gate_run run, bool may_be_empty,
                  struct cpprof_error *error)
 {
     struct pprof_info info = {.size = sizeof info};
+    const struct cpprof__gate_run *copy;
     struct cpprof__gate_run *added;
     enum cpprof_status status;
     size_t value = 0;
@@ -353,6 +379,10 @@ cpprof__gate_add(struct cpprof__gate_model *m, const struct pprof_profile *p,
     pprof_get_info(p, &info);
     run.time_ns = info.time_ns;
     run.duration_ns = info.duration_ns;
+    copy = status == CPPROF_OK ? find_copy(m, &run) : NULL;
+    if (copy)
+        status = cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                              CPPROF__GATE_SAME_RUN " %s", copy->name);
     run.name = strdup(run.name);
     added =
         status == CPPROF_OK && run.name ? CPPROF__ARRAY_ADD(&m->runs) : NULL;

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* -------------------------------------------------------------- work ---- */
 
@@ -238,6 +239,12 @@ add(struct cpprof__gate_model *m, struct pprof_profile *p, const char *name,
     }
     if (status == CPPROF_OK)
         return ADDED;
+    if (status == CPPROF_BAD_DATA &&
+        strncmp(error.text, CPPROF__GATE_SAME_RUN,
+                strlen(CPPROF__GATE_SAME_RUN)) == 0) {
+        cpprof__cli_warn("%s: %s; it is left out", name, error.text);
+        return LEFT_OUT;
+    }
     if (status == CPPROF_BAD_DATA && strstr(error.text, "no samples")) {
         cpprof__cli_warn("%s: %s; it is left out", name,
                          is_filtered ? "the filters leave no sample, so there "
@@ -270,6 +277,25 @@ read_one(struct cpprof__gate_model *m, char *source, bool is_head)
     return outcome;
 }
 
+/* Was the file given before? What is no file is never the same. */
+static bool
+is_given(const struct cpprof__flag_list *all, int i)
+{
+    struct stat file, other;
+    int k;
+
+    if (stat(all->at[i], &file) != 0 || !S_ISREG(file.st_mode))
+        return false;
+    for (k = 0; k < i; k++)
+        if (stat(all->at[k], &other) == 0 && file.st_ino == other.st_ino &&
+            file.st_dev == other.st_dev) {
+            cpprof__cli_warn("%s: it is the same file as %s; it is left out",
+                             all->at[i], all->at[k]);
+            return true;
+        }
+    return false;
+}
+
 static bool
 read_side(struct cpprof__gate_model *m, char *const *sources, int n,
           bool is_head)
@@ -283,7 +309,8 @@ read_side(struct cpprof__gate_model *m, char *const *sources, int n,
         enum outcome outcome;
 
         cpprof__progress("reading %s, %d of %d", side, i + 1, all.n);
-        outcome = read_one(m, all.at[i], is_head);
+        outcome =
+            is_given(&all, i) ? LEFT_OUT : read_one(m, all.at[i], is_head);
         ok = outcome != FAILED;
         n_added += outcome == ADDED;
     }
