@@ -718,7 +718,21 @@ def test_record():
     done = gate("-record=3", "-base=" + base, "-head=exit 7")
     t.ok("a command that fails is told in one line",
          done.returncode == 2 and done.stderr.count("\n") == 1 and
-         "of head ended with status 7" in done.stderr, done.stderr)
+         done.stderr.endswith("of head that warms up ended with status 7\n"),
+         done.stderr)
+    done = gate("-record=3", "-base=" + base,
+                "-head=test -e late && exit 8; echo 1; echo 2 >&2; : > late")
+    t.same("a later one with its number, and without the recorder's words",
+           (done.returncode, done.stderr),
+           (2, "cpprof: gate: run 1 of head ended with status 8\n"))
+    done = gate("-record=3", "-base=" + base, "-head=echo 1; echo 2 >&2; exit 8")
+    t.has("its lines are one", done.stderr, "ended with status 8: 1; 2\n")
+    done = gate("-record=1", "-head=" + base, "-base=echo hello; env -i " +
+                command[5:] % (sys.executable, 3000000))
+    t.matches("what cannot be recorded is told with what it said",
+              "^cpprof: gate: run 1 of base has no samples, and said: hello; "
+              "a static program, and .* .env -i.*, cannot be recorded\n",
+              done.stderr)
 
 
 # ---- reports ----------------------------------------------------------------

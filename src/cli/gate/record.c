@@ -59,35 +59,70 @@ become_recorder(const struct cpprof__gate_flags *w, const char *command,
     _exit(126);
 }
 
-/* The end of what a failed run said, as one line. */
+/* The end of what a run said, as one line, and without the one that the
+ * recorder says of the profile `out`. */
 static void
-tell_failure(const char *log, const char *side, int number, int status)
+read_log(const char *log, const char *out, char text[2 * SHOWN_BYTES + 1])
 {
-    char text[SHOWN_BYTES + 1] = "";
+    char all[SHOWN_BYTES + 1], *next = all, *line;
     int fd = open(log, O_RDONLY | O_CLOEXEC);
+    size_t n_text = 0;
     ssize_t n;
 
     if (fd >= 0 && lseek(fd, -SHOWN_BYTES, SEEK_END) < 0)
         lseek(fd, 0, SEEK_SET);
-    n = fd >= 0 ? read(fd, text, SHOWN_BYTES) : 0;
+    n = fd >= 0 ? read(fd, all, SHOWN_BYTES) : 0;
     if (fd >= 0)
         close(fd);
-    while (n > 0 && text[n - 1] == '\n')
-        n--;
-    text[n > 0 ? n : 0] = 0;
-    cpprof__cli_fail(
-        "gate: run %d of %s ended with %s %d: %s", number, side,
-        WIFSIGNALED(status) ? "signal" : "status",
-        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), text);
+    all[n > 0 ? n : 0] = *text = 0;
+    while ((line = strsep(&next, "\n")))
+        if (*line && (strncmp(line, "cpprof: ", 8) != 0 ||
+                      strncmp(line + 8, out, strlen(out)) != 0))
+            n_text += (size_t)sprintf(text + n_text, "%s%s", n_text ? "; " : "",
+                                      line);
 }
 
-/* Number 0 is the one that does not count. */
+/* "run 3 of base"; number 0 is the one that does not count. */
+static void
+name_run(char name[64], bool is_head, int number)
+{
+    const char *side = is_head ? "head" : "base";
+
+    if (number)
+        snprintf(name, 64, "run %d of %s", number, side);
+    else
+        snprintf(name, 64, "the run of %s that warms up", side);
+}
+
+static void
+tell_failure(const char *run, const char *said, int status)
+{
+    cpprof__cli_fail("gate: %s ended with %s %d%s%s", run,
+                     WIFSIGNALED(status) ? "signal" : "status",
+                     WIFSIGNALED(status) ? WTERMSIG(status)
+                                         : WEXITSTATUS(status),
+                     *said ? ": " : "", said);
+}
+
+static bool
+has_samples(const char *path)
+{
+    struct pprof_profile *p = NULL;
+    struct cpprof_error error;
+    bool has = pprof_read_path(path, NULL, &p, &error) == CPPROF_OK &&
+               pprof_sample_count(p) > 0;
+
+    pprof_free(p);
+    return has;
+}
+
 static bool
 run_one(const struct cpprof__gate_flags *w, bool is_head, int number)
 {
     const char *command = is_head ? w->head_command : w->base_command;
     const char *side = is_head ? "head" : "base";
-    char out[PATH_MAX + 64], log[PATH_MAX + 64];
+    char out[PATH_MAX + 64], log[PATH_MAX + 64], name[64];
+    char said[2 * SHOWN_BYTES + 1];
     int status = 0;
     pid_t pid;
 
@@ -106,10 +141,16 @@ run_one(const struct cpprof__gate_flags *w, bool is_head, int number)
     }
     if (cpprof__gate_wait(pid, &status))
         return false;
-    if (status == 0)
-        return true;
-    tell_failure(log, side, number, status);
-    return false;
+    name_run(name, is_head, number);
+    read_log(log, out, said);
+    if (status != 0)
+        tell_failure(name, said, status);
+    else if (number == 1 && !has_samples(out))
+        cpprof__cli_warn("gate: %s has no samples%s%s; a static program, and "
+                         "one that is started with an empty environment (env "
+                         "-i), cannot be recorded",
+                         name, *said ? ", and said: " : "", said);
+    return status == 0;
 }
 
 bool
