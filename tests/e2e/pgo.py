@@ -247,7 +247,13 @@ def builds():
     tap.ok("two_builds_add_up", status == 0 and
            body(both, "choose").keys() == body(old, "choose").keys() and
            abs(sums[0] + sums[1] - sums[2]) < sums[2] / 50, sums, err)
-    os.rename("newer/plain", "newer/gone")
+    sh("cp newer/plain newer/kept && cp plain newer/plain")
+    tap.matches("another_build_in_place_of_one_is_said",
+                r"newer/plain, build ID \w+ is not here: build ID mismatch, "
+                r"the file has \w+; say where",
+                pgo("-o", "both.prof", "p.pb.gz", "newer.pb.gz")[2])
+    os.rename("newer/kept", "newer/gone")
+    os.remove("newer/plain")
     status, _, err = pgo("-o", "both.prof", "p.pb.gz", "newer.pb.gz")
     tap.ok("build_that_is_not_here_is_said", status == 0 and
            re.search(r"\d+\.\d% of the samples are left out: .*newer/plain, "
@@ -431,6 +437,46 @@ def strange():
            status == 0 and len(body(text, "choose")) > 5, text, err)
 
 
+def split():
+    """The file that has the lines is not there."""
+    for command in ("%s -gsplit-dwarf -c main.c", "%s -gsplit-dwarf -c other.c",
+                    "%s -o split main.o other.o"):
+        sh(command % CLANG)
+    made("split.pb.gz", [("split", os.path.realpath("split"),
+                          build_id("split"))], even(0, "choose"))
+    tap.has("program_with_its_dwo_files_is_read", pgo("split.pb.gz")[1],
+            "choose:")
+    os.remove("main.dwo")
+    os.remove("other.dwo")
+    one_line("dwo_that_is_not_there_is_said", ["split.pb.gz"],
+             "in .dwo files that are not here")
+    tap.has("and_which", pgo("split.pb.gz")[2],
+            "inlined functions are missing: main.dwo is not there; put the")
+
+
+def no_line():
+    """Code that the compiler made for no line is on line 0, whatever the
+    flags: here a function of which a third is."""
+    with open("zero.s", "w") as file:
+        file.write(sh(CLANG + " -S -o - main.c"))
+    with open("zero.s") as file:
+        text = file.read()
+    begin = text.index("\nchoose:")
+    end = text.index(".Lfunc_end", begin)
+    code = text[begin:end].split("\n")
+    half = [line for line in code if line.startswith("\t.loc\t")]
+    for line in half[len(half) // 2:]:
+        code[code.index(line)] = re.sub(r"(\.loc\t\d+) \d+", r"\1 0", line)
+    with open("zero.s", "w") as file:
+        file.write(text[:begin] + "\n".join(code) + text[end:])
+    sh(CLANG + " -o zero zero.s other.c")
+    made("zero.pb.gz", [("zero", os.path.realpath("zero"), build_id("zero"))],
+         even(0, "choose"))
+    tap.matches("line_0_is_not_what_flags_would_mend",
+                r"^ok +lines: 100\.0%.* have them; [1-9][0-9.]*% are on line 0",
+                pgo("-check", "zero.pb.gz")[1])
+
+
 def hopeless():
     sh("%s record -t heap -o heap.pb.gz -- ./plain" % cpprof)
     one_line("heap_profile_is_refused", ["heap.pb.gz"],
@@ -502,6 +548,8 @@ def main():
         elsewhere(text)
         strange()
         twins_of_builds()
+        split()
+        no_line()
         hopeless()
         check()
         os.chdir("/")

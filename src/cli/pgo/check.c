@@ -89,16 +89,25 @@ static void
 check_lines(struct checker *c)
 {
     const struct cpprof__pgo_counts *n = c->counts;
-    double share = percent(n->n_lines, n->n_inside);
+    double share = percent(n->n_lines, n->n_inside - n->n_line_0);
+    char line_0[96] = "";
 
+    if (n->n_line_0 > 0)
+        snprintf(line_0, sizeof line_0,
+                 "; %.1f%% are on line 0, which compilers give to code of none",
+                 percent(n->n_line_0, n->n_inside));
     if (share < 90)
         say(c, share < 50 ? BAD : WEAK,
             "lines: %.1f%% of the program's samples have a line and a function "
-            "with a declaration; build all of it with -gline-tables-only "
-            "-fdebug-info-for-profiling",
-            share);
+            "with a declaration; %s%s",
+            share,
+            n->lacks_split ? "the .dwo files are missing"
+                           : "build all of it with -gline-tables-only "
+                             "-fdebug-info-for-profiling",
+            line_0);
     else
-        say(c, OK, "lines: %.1f%% of the program's samples have them", share);
+        say(c, OK, "lines: %.1f%% of the program's samples have them%s", share,
+            line_0);
     if (n->n_discriminators <= 0)
         say(c, WEAK,
             "discriminators: none, so blocks of one line are not told apart; "

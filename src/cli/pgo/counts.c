@@ -28,7 +28,7 @@ struct spot {
     uint32_t build; /* NO_BUILD: outside of the program */
     uint32_t name;  /* of its routine; 0: unknown */
     uint64_t address, start, limit;
-    bool has_lines, has_discriminator, is_whole;
+    bool has_lines, is_line_0, has_discriminator, is_whole;
 };
 
 struct pair {
@@ -264,8 +264,13 @@ open_build(struct work *w, uint32_t mapping)
     struct cpprof_error error = {0};
     bool nomem;
 
-    if (b->path || cpprof__find_image(&b->image, &wanted, path, &error) != 0)
+    if (b->path)
         return;
+    if (cpprof__find_image(&b->image, &wanted, path, &error) != CPPROF_OK) {
+        if (!b->why && error.status == CPPROF_BAD_DATA)
+            b->why = strdup(error.text);
+        return;
+    }
     b->path = strdup(path);
     find_code(w, b, wanted);
     b->number = cpprof__lookup_binary(&w->counts->lookup, path,
@@ -306,16 +311,19 @@ find_builds(struct work *w, struct cpprof_error *error)
 /* --------------------------------------------------------- locations ---- */
 
 /* Are all frames in a function and on a line of which the compiler will know
- * what they are? */
-static bool
-has_lines(const struct cpprof__frame *frames, size_t n)
+ * what they are? Code that it made for no line is on line 0. */
+static void
+look_at_lines(struct spot *s, const struct cpprof__frame *frames, size_t n)
 {
+    bool has_starts = n > 0, has_lines = n > 0;
     size_t i;
 
-    for (i = 0; i < n; i++)
-        if (!frames[i].line || !frames[i].start_line)
-            return false;
-    return n > 0;
+    for (i = 0; i < n; i++) {
+        has_starts &= frames[i].start_line != 0;
+        has_lines &= frames[i].line != 0;
+    }
+    s->has_lines = has_starts && has_lines;
+    s->is_line_0 = has_starts && !has_lines;
 }
 
 static uint32_t
@@ -345,7 +353,7 @@ name_spot(struct work *w, struct spot *s)
     s->limit = outer->limit;
     s->is_whole = !strstr(outer->system_name + n_name, ".cold") &&
                   !strstr(outer->system_name + n_name, ".part");
-    s->has_lines = has_lines(w->frames, n);
+    look_at_lines(s, w->frames, n);
     for (i = 0; i < n; i++)
         s->has_discriminator |= w->frames[i].discriminator != 0;
 }
@@ -439,6 +447,7 @@ add_leaf(struct work *w, uint32_t location, double value)
     c->n_inside += value;
     c->n_named += s->name ? value : 0;
     c->n_lines += s->has_lines ? value : 0;
+    c->n_line_0 += s->is_line_0 ? value : 0;
     c->n_discriminators += s->has_discriminator ? value : 0;
     if (!s->name)
         return true;
@@ -618,8 +627,19 @@ set_times(struct cpprof__pgo_counts *c, const struct work *w)
 static bool
 fetch_debug_file(void *ctx, const char *build_id, char *path, size_t n_path)
 {
-    return cpprof__debuginfod_fetch(ctx, PPROF_WANTED_DEBUG_FILE, build_id,
+    (void)ctx;
+    return cpprof__debuginfod_fetch(NULL, PPROF_WANTED_DEBUG_FILE, build_id,
                                     path, n_path);
+}
+
+/* The lookup tells one thing of a binary: a .dwo file that is not there. */
+static void
+tell_lost_split(void *ctx, const char *text)
+{
+    struct cpprof__pgo_counts *counts = ctx;
+
+    counts->lacks_split = true;
+    cpprof__cli_warn("pgo: %s", text);
 }
 
 enum cpprof_status
@@ -643,6 +663,8 @@ cpprof__pgo_count(struct cpprof__pgo_counts *counts,
         .n_binaries = request->n_binaries,
         .fetch = cpprof__debuginfod_is_on() ? cpprof__debuginfod_fetch : NULL};
     counts->lookup.discriminators = true;
+    counts->lookup.fetcher.ctx = counts;
+    counts->lookup.fetcher.warn = tell_lost_split;
     if (w->options.fetch)
         counts->lookup.fetcher.debug_file = fetch_debug_file;
     set_times(counts, w);
@@ -666,6 +688,7 @@ cpprof__pgo_counts_free(struct cpprof__pgo_counts *counts)
         free(counts->builds.at[i].code);
         free(counts->builds.at[i].name);
         free(counts->builds.at[i].build_id);
+        free(counts->builds.at[i].why);
         cpprof__image_close(&counts->builds.at[i].image);
     }
     CPPROF__ARRAY_FREE(&counts->builds);

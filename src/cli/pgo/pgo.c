@@ -163,10 +163,11 @@ warn_of_losses(const struct cpprof__pgo_counts *c)
 
         if (!b->path && b->n_samples)
             cpprof__cli_warn(
-                "pgo: %.1f%% of the samples are left out: %s%s%s is not here; "
-                "say where with -binary=FILE or PPROF_BINARY_PATH",
+                "pgo: %.1f%% of the samples are left out: %s%s%s is not "
+                "here%s%s; say where with -binary=FILE or PPROF_BINARY_PATH",
                 share, *b->name ? b->name : "a file without a name",
-                *b->build_id ? ", build ID " : "", b->build_id);
+                *b->build_id ? ", build ID " : "", b->build_id,
+                b->why ? ": " : "", b->why ? b->why : "");
         if (b->path && !b->code)
             cpprof__cli_warn("pgo: %.1f%% of the samples are left out: %s has "
                              "no code; give the program itself, stripped or "
@@ -224,6 +225,8 @@ emptiness(const struct cpprof__pgo_counts *c)
     if (c->n_lines <= 0 && c->n_named < c->n_inside / 2)
         return "the program is stripped, and its debug file is not here: say "
                "-binary=FILE.debug, or install it";
+    if (c->n_lines <= 0 && c->lacks_split)
+        return "the lines of its functions are in .dwo files that are not here";
     if (c->n_lines <= 0)
         return "the program has no lines of functions: build it with "
                "-gline-tables-only -fdebug-info-for-profiling";

@@ -33,6 +33,7 @@ struct cpprof__pgo_build {
                      * was not found */
     char *name;     /* what the profile calls it */
     char *build_id; /* or "" */
+    char *why;      /* what is wrong with the file that is there, or NULL */
     struct cpprof__image image;
     size_t number; /* of the lookup */
     char *code;    /* the file that has the code; NULL: path is of debug
@@ -79,9 +80,11 @@ struct cpprof__pgo_counts {
     double n_inside;  /* in a build that was found */
     double n_named;   /* of those, in a function with a name */
     double n_lines;   /* of those, with lines of it and of its declaration */
-    double n_discriminators; /* of those, with a discriminator */
+    double n_line_0;  /* of n_named, on no line of a known function */
+    double n_discriminators; /* of n_lines, with a discriminator */
     double seconds;          /* of the profile; 0: unknown */
     double rate_hz;          /* 0: unknown */
+    bool lacks_split; /* lines are in .dwo files that are not here; told */
     /* The file outside of the program with most samples, or 0. */
     uint32_t other;
     double n_other;
