@@ -358,6 +358,20 @@ def test_work():
     t.ok("by a label of numbers", "done=100" in names, names)
     names = {r["name"] for r in judged("-by=package", *sides)[1]["rows"]}
     t.ok("by package", {"ns::a", "ns::b"} <= names, names)
+    pprof_runs("packages", {name: 9000 for name in (
+        "void ns::f<int>(int)", "unsigned long (anonymous namespace)::h<int>()",
+        "std::vector<a::A, b::B > c::d::g<a::A>(a::A const&)",
+        "bool e::operator< <int>(a::A const&, b::B)",
+        "o::A::operator p::B() const", "q::A::operator->() const",
+        "r::f(int) const::{lambda(int, char)#1}::operator()(int, char) const",
+        "vtable thunk to s::A::f(t::B) const", "operator new(unsigned long)",
+        "u::f_operator::g()")})
+    names = {r["name"] for r in
+             judged("-by=package", "packages", "--", "packages")[1]["rows"]}
+    t.same("a package has no type that a template returns",
+           names - {"the whole"},
+           {"ns", "(anonymous namespace)", "c::d", "e", "o::A", "q::A", "s::A",
+            "r::f(int) const::{lambda(int, char)#1}", "u::f_operator"})
     names = {r["name"] for r in
              judged("-focus=ns::a", *sides)[1]["rows"]}
     t.ok("filters are those of reports",

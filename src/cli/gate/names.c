@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static bool
@@ -42,19 +43,38 @@ cpprof__gate_plain_length(const char *name, const char *source)
     return cpprof__symbol_source_length(name, n);
 }
 
-/* The length of the namespace that a name begins with: what stands before the
- * last "::" outside of <> and (). */
-static size_t
-namespace_length(const char *name)
+/* Is there "operator" as a word? What follows is no namespace, and its < and >
+ * are no brackets. */
+static bool
+is_operator(const char *name, size_t i)
 {
-    size_t i, n = 0;
+    return strncmp(name + i, "operator", 8) == 0 &&
+           (!i || name[i - 1] == ':' || name[i - 1] == ' ') &&
+           !isalnum((unsigned char)name[i + 8]) && name[i + 8] != '_';
+}
+
+/* The namespace that a name is in: what stands before its last "::" outside of
+ * <> and (), and behind the type that a template returns. Its length; 0: it is
+ * in none. */
+static size_t
+find_namespace(const char *name, const char **space)
+{
+    size_t i, n = 0, word = 0;
+    bool has_arguments = false; /* what follows them is no type: " const" */
     int depth = 0;
 
-    for (i = 0; name[i]; i++) {
+    *space = name;
+    for (i = 0; name[i] && (depth || !is_operator(name, i)); i++) {
+        if (!depth && name[i] == ' ' && !has_arguments)
+            word = i + 1;
+        if (!depth && name[i] == '(' && i > word && name[i - 1] != ':')
+            has_arguments = true;
         depth += name[i] == '<' || name[i] == '(';
         depth -= name[i] == '>' || name[i] == ')';
-        if (!depth && i && name[i] == ':' && name[i + 1] == ':')
-            n = i;
+        if (!depth && i && name[i] == ':' && name[i + 1] == ':') {
+            *space = name + word;
+            n = i - word;
+        }
     }
     return n;
 }
@@ -65,14 +85,14 @@ cpprof__gate_package(const char *name, const char *source, const char *mapping,
 {
     const char *slash = strrchr(name, '/');
     const char *dot = strchr(slash ? slash : name, '.');
-    size_t n = namespace_length(name);
+    size_t n;
 
     *package = name;
     if (ends_in(source, ".go"))
         return dot ? (size_t)(dot - name) : strlen(name);
     if (has_own_names(source)) {
         *package = source;
-    } else if (n) {
+    } else if ((n = find_namespace(name, package))) {
         return n;
     } else {
         slash = strrchr(mapping, '/');
