@@ -299,6 +299,11 @@ def test_matching():
             done.stdout += file.read()
     t.same("all reports have the path", len(re.findall(
         r"main (>|&gt;) brandnew \(new\)", done.stdout)), 4)
+    status, report = judged("-of=flat", "m_base", "--", runs(
+        "m_itself", {**base, "main": 6000}))
+    t.matches("a function that called others is not new if it works itself",
+              r"^main spends time by itself now, 1\d\.\d+% of the whole$",
+              report["summary"])
     one = {"main;all;f": 50000, "main;all;g": 10000}
     for new in ({"main;all;g;deep": 9000}, {"main;all;g": 19000}):
         leaf = list(new)[0].rsplit(";", 1)[1]

@@ -98,8 +98,13 @@ cpprof__gate_reason(const struct cpprof__gate_model *m,
     cpprof__gate_percent(row->low, low, sizeof low);
     cpprof__gate_percent(row->high, high, sizeof high);
     if (row->base <= 0)
-        cpprof__buffer_printf(out, "%s is new, %.2f%% of the whole",
-                              cpprof__gate_name(m, row), row->share * 100);
+        cpprof__buffer_printf(
+            out, "%s %s, %.2f%% of the whole", cpprof__gate_name(m, row),
+            /* A flat function may have been there, and called others. */
+            row->key != CPPROF__GATE_NONE && m->keys.at[row->key].base > 0
+                ? "spends time by itself now"
+                : "is new",
+            row->share * 100);
     else if (isinf(row->high))
         cpprof__buffer_printf(out,
                               "%s: %s, and one run of %s says nothing of the "
