@@ -494,8 +494,25 @@ def test_refused():
     t.ok("another unit", "it has cpu in microseconds" in
          refused("w_base", "--", "us.pb"))
     sim.write_pprof("empty.pb", TYPES, [])
+    t.same("a label that is in no run",
+           refused("-by=label:endpont", "w_base", "--", "w_base"),
+           "cpprof: gate: no sample has a label endpont")
+    t.same("no label at all",
+           refused("-by=label", "same/base", "--", "same/head"),
+           "cpprof: gate: no sample has a label with a text")
+    for words, of in ((("-F", "99"), "-record, and nothing is recorded"),
+                      (("-e", "perf"), "-record, and nothing is recorded"),
+                      (("-one-core",), "-record, and nothing is recorded"),
+                      (("-last=3",), "-against, and there is no history")):
+        t.same("a flag of what is not done: %s" % words[0],
+               refused(*words, *sides), "cpprof: gate: %s is for %s" % (
+                   words[0].split("=")[0], of))
+    for per, said in (("seconds", "cpu per second; 1 function of"),
+                      ("requests", "cpu divided by requests; 1 function of")):
+        t.has("words of -per=" + per, gate(
+            "-per=" + per, "-smallest=50%", "w_base", "--", "w_base").stdout, said)
     t.same("nothing to compare",
-           refused("-per=total", "-by=label:none", "w_base", "--", "w_base"),
+           refused("-per=total", "-smallest=100%", "m_base", "--", "m_base"),
            "cpprof: gate: nothing to compare: nothing that -by and -of name is "
            "as large as -smallest")
     t.same("a flag behind the sides",
@@ -875,6 +892,13 @@ def test_reports():
     t.ok("a bar has a backslash in the table only",
          "| `a\\|b` |" in done.stdout and "- `main > a|b`" in done.stdout and
          "`a|b: +" in done.stdout, done.stdout)
+    bars = [runs("slash_" + name, {"main;a\\|b\\\\|c": n, "main;other": 9000})
+            for name, n in (("base", 1000), ("head", 3000))]
+    done = gate("-markdown=-", bars[0], "--", bars[1])
+    cell = r"(?:\\[\\|`]|[^|\\])*"
+    t.none("nor does a bar behind a backslash part a cell", [
+        line for line in done.stdout.splitlines() if line.startswith("|") and
+        not re.fullmatch(r"\|(%s\|){6}" % cell, line)])
     t.same("- is standard output, without the text",
            json.loads(gate("-json=-", *sides).stdout)["verdict"], "fail")
 

@@ -8,9 +8,12 @@
 #include "cli/commands.h"
 #include "cli/messages.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NOT_GIVEN INT_MIN
 
 #define STRING(word, member, value, can_be, help)                              \
     CPPROF__FLAG(STRING, word, struct cpprof__gate_flags, member, value,       \
@@ -183,9 +186,33 @@ check_reports(const struct cpprof__gate_flags *w)
     return n < 2;
 }
 
+/* Flags of what is not done. */
+static bool
+check_modes(struct cpprof__gate_flags *w, bool records)
+{
+    const char *of_record = w->rate       ? "-F"
+                            : w->engine   ? "-e"
+                            : w->one_core ? "-one-core"
+                                          : NULL;
+
+    if (of_record && !records) {
+        cpprof__cli_fail("gate: %s is for -record, and nothing is recorded",
+                         of_record);
+        return false;
+    }
+    if (w->last != NOT_GIVEN && !w->against) {
+        cpprof__cli_fail(
+            "gate: -last is for -against, and there is no history");
+        return false;
+    }
+    if (w->last == NOT_GIVEN)
+        w->last = 20;
+    return true;
+}
+
 /* Who the sides are; false after printing that it is not told. */
 static bool
-check_sides(const struct cpprof__gate_flags *w, bool has_dashes)
+check_sides(struct cpprof__gate_flags *w, bool has_dashes)
 {
     bool records = w->n_record || w->base_command || w->head_command;
 
@@ -203,10 +230,10 @@ check_sides(const struct cpprof__gate_flags *w, bool has_dashes)
     else if (!records && !w->against && (!w->n_base || !w->n_head))
         cpprof__cli_fail("gate: give the files of base, then --, then those of "
                          "head; see cpprof gate -help");
-    else if (w->last < 1)
+    else if (w->last != NOT_GIVEN && w->last < 1)
         cpprof__cli_fail("gate: -last=%d is no number of profiles", w->last);
     else
-        return true;
+        return check_modes(w, records);
     return false;
 }
 
@@ -221,7 +248,7 @@ cpprof__gate_parse(int argc, char **argv, struct cpprof__gate_flags *w)
     w->report.options = defaults;
     w->report.symbolize.debuginfod = cpprof__debuginfod_default;
     w->report.keeps_no_copy = true;
-    w->last = 20;
+    w->last = NOT_GIVEN;
     while (dashes < argc && strcmp(argv[dashes], "--") != 0)
         dashes++;
     if (!cpprof__cli_flags_among_words(dashes, argv, &flags, &n_words))

@@ -138,14 +138,19 @@ cpprof__gate_setting(const struct cpprof__gate_model *m,
 {
     const char *per = m->flags->per;
 
-    cpprof__buffer_printf(
-        out,
-        "%zu run%s of base, %zu of head; %s %s per %s; %zu %ss of %.3g%% "
-        "of the whole; %.4g%% sure",
-        m->n_base, m->n_base == 1 ? "" : "s", m->n_head,
-        m->flags->flat ? "flat" : "cumulative", m->type, per ? per : "run",
-        r->n_tested, cpprof__gate_by_word(m), m->flags->smallest * 100,
-        (1 - m->flags->alpha) * 100);
+    cpprof__buffer_printf(out, "%zu run%s of base, %zu of head; %s %s ",
+                          m->n_base, m->n_base == 1 ? "" : "s", m->n_head,
+                          m->flags->flat ? "flat" : "cumulative", m->type);
+    if (!per)
+        cpprof__buffer_printf(out, "per run");
+    else if (strcmp(per, "seconds") == 0)
+        cpprof__buffer_printf(out, "per second");
+    else
+        cpprof__buffer_printf(out, "divided by %s", per);
+    cpprof__buffer_printf(out, "; %zu %s%s of %.3g%% of the whole; %.4g%% sure",
+                          r->n_tested, cpprof__gate_by_word(m),
+                          r->n_tested == 1 ? "" : "s", m->flags->smallest * 100,
+                          (1 - m->flags->alpha) * 100);
     if (r->is_relative)
         cpprof__buffer_printf(out, "; functions beside what did not change");
 }

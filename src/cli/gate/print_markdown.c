@@ -15,11 +15,12 @@
 
 /* A name as code: nothing in it means anything to Markdown but backticks, of
  * which the fence has one more than any row, and in a table the bar: only there
- * a backslash is no part of the code. */
+ * a backslash is no part of the code. One that is, before a bar, is doubled, as
+ * two of them would leave the bar alone. */
 static void
 code(struct cpprof__buffer *out, const char *text, size_t n, bool is_in_table)
 {
-    size_t longest = 0, run = 0, i;
+    size_t longest = 0, run = 0, n_backslashes = 0, i;
 
     for (i = 0; i < n; i++) {
         run = text[i] == '`' ? run + 1 : 0;
@@ -29,12 +30,14 @@ code(struct cpprof__buffer *out, const char *text, size_t n, bool is_in_table)
         cpprof__buffer_append(out, "`", 1);
     if (longest)
         cpprof__buffer_append(out, " ", 1);
-    for (i = 0; i < n; i++)
+    for (i = 0; i < n; i++) {
         if (is_in_table && text[i] == '|')
-            cpprof__buffer_append(out, "\\|", 2);
+            cpprof__buffer_printf(out, "%s\\|", n_backslashes % 2 ? "\\" : "");
         else
             cpprof__buffer_append(
                 out, (unsigned char)text[i] < ' ' ? " " : &text[i], 1);
+        n_backslashes = text[i] == '\\' ? n_backslashes + 1 : 0;
+    }
     if (longest)
         cpprof__buffer_append(out, " ", 1);
     for (i = 0; i <= longest; i++)

@@ -326,6 +326,23 @@ read_side(struct cpprof__gate_model *m, char *const *sources, int n,
     return ok;
 }
 
+/* False after printing that a label is in no run. */
+static bool
+check_label(const struct cpprof__gate_model *m)
+{
+    const char *key = m->flags->label_key;
+    size_t i;
+
+    if (m->flags->by != CPPROF__GATE_LABEL)
+        return true;
+    for (i = 0; i < m->keys.n; i++)
+        if (m->keys.at[i].is_judged)
+            return true;
+    cpprof__cli_fail("gate: no sample has a label%s%s",
+                     key ? " " : " with a text", key ? key : "");
+    return false;
+}
+
 bool
 cpprof__gate_read(struct cpprof__gate_model *m)
 {
@@ -345,5 +362,5 @@ cpprof__gate_read(struct cpprof__gate_model *m)
         cpprof__cli_fail("gate: the filters leave no sample of any run");
         return false;
     }
-    return ok;
+    return ok && check_label(m);
 }
