@@ -155,7 +155,7 @@ def has_no_place():
         status, words = run(["record", "-p", str(c.pid), "-duration", "1"])
         t.same("no folder for code: status 2", status, 2)
         t.matches("no folder for code: the line says so",
-                  r"\Acpprof: %d: is in another mount namespace, and has no "
+                  r"\Acpprof: %d: has another root \(a container, a chroot\), and no "
                   r"[^\n]*noexec\n\Z" % c.pid, words)
         t.same("no folder for code: doctor has status 1",
                run(["doctor", str(c.pid)])[0], 1)

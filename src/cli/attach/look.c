@@ -603,8 +603,10 @@ look_at_library(struct look *look)
         return no(look, "%s: %s", look->library, strerror(errno));
     if (stat(path, &there) || there.st_ino != here.st_ino ||
         there.st_dev != here.st_dev)
-        return no(look, "does not see %s: it is in another mount namespace",
-                  look->seen_library);
+        return no(
+            look,
+            "does not see %s: it has another root (a container, a chroot)",
+            look->seen_library);
     return true;
 }
 

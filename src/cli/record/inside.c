@@ -159,7 +159,7 @@ cpprof__record_folder_make_inside(struct cpprof__record_folder *folder,
     for (i = 0; i < N_PARENTS && !is_made; i++)
         is_made = make_in(folder, pid, parents[i]);
     if (!is_made) {
-        cpprof__cli_fail("%d: is in another mount namespace, and has no "
+        cpprof__cli_fail("%d: has another root (a container, a chroot), and no "
                          "/dev/shm, /tmp or /var/tmp there that can be written "
                          "to and is not mounted noexec",
                          (int)pid);
