@@ -25,14 +25,16 @@ struct cpprof_recording; /* all recorded images of one directory */
 /* One executed image of one process. */
 struct cpprof_recorded_image {
     int32_t pid;
-    uint32_t image;       /* 0, 1, ...: execs of the same pid, in order */
-    const char *name;     /* base name of the executable */
-    uint64_t n_samples;   /* delivered, overruns counted */
-    uint64_t n_lost;      /* samples that found no room */
-    uint64_t n_threads;   /* threads seen */
-    uint64_t start_ns;    /* CLOCK_REALTIME */
-    uint64_t duration_ns; /* until its end, or until now if it still runs */
-    const char *engine;   /* as in the profile's comment */
+    uint32_t image;         /* 0, 1, ...: execs of the same pid, in order */
+    const char *name;       /* base name of the executable */
+    uint64_t n_samples;     /* delivered, overruns counted */
+    uint64_t n_lost;        /* samples that found no room */
+    uint64_t n_threads;     /* threads seen */
+    uint64_t start_ns;      /* CLOCK_REALTIME */
+    uint64_t duration_ns;   /* until its end, or until now if it still runs */
+    const char *engine;     /* as in the profile's comment */
+    uint64_t pid_namespace; /* the pid is of it: the inode of /proc/PID/ns/pid;
+                             * 0: unknown */
 };
 
 /*
@@ -125,9 +127,10 @@ struct cpprof_recorded_heap {
     uint64_t alloc_bytes;   /* estimates, as in the profile */
     uint64_t inuse_objects; /* when it ended, or now */
     uint64_t inuse_bytes;
-    int64_t rate;      /* of the sampling, at the end */
-    uint64_t start_ns; /* CLOCK_REALTIME */
-    uint64_t end_ns;   /* 0: it did not end by exit, or runs */
+    int64_t rate;           /* of the sampling, at the end */
+    uint64_t start_ns;      /* CLOCK_REALTIME */
+    uint64_t end_ns;        /* 0: it did not end by exit, or runs */
+    uint64_t pid_namespace; /* as above; of the image's first process */
 };
 
 /* The heaps, ordered by pid and then by time. Strings live as long as the

@@ -230,6 +230,10 @@ def begun_by_a_command():
          (alone % "--mount-proc ")], "three first processes at once")
     t.same("each is in the profile", processes, 3)
     t.ok("with its time", 120 < samples < 180, samples)
+    _, said = run(["-tags", "burn.pb.gz"])
+    found = re.search(r"pid_namespace: Total .*\n((?: +.*\n)+)", said)
+    t.ok("and with its namespace", found and len(
+        found.group(1).splitlines()) == 3, said)
     samples, processes = samples_of((alone % "").split(),
                                     "the /proc of another namespace")
     t.ok("its time is there", 40 < samples < 60 and processes == 1,

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A writer into memory. ctx is a struct cpprof__buffer. */
 
@@ -51,15 +52,18 @@ cpprof__record_sum_free(struct cpprof__record_sum *sum)
 {
     pprof_merger_free(sum->merger);
     sum->merger = NULL;
-    CPPROF__ARRAY_FREE(&sum->pids);
+    CPPROF__ARRAY_FREE(&sum->processes);
 }
 
 static int
-by_number(const void *a, const void *b)
+by_process(const void *a, const void *b)
 {
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    const struct cpprof__record_process *x = a, *y = b;
 
-    return (x > y) - (x < y);
+    if (x->pid != y->pid)
+        return x->pid > y->pid ? 1 : -1;
+    return (x->pid_namespace > y->pid_namespace) -
+           (x->pid_namespace < y->pid_namespace);
 }
 
 size_t
@@ -67,11 +71,13 @@ cpprof__record_sum_processes(struct cpprof__record_sum *sum)
 {
     size_t n = 0, i;
 
-    if (!sum->pids.n)
+    if (!sum->processes.n)
         return 0;
-    qsort(sum->pids.at, sum->pids.n, sizeof *sum->pids.at, by_number);
-    for (i = 0; i < sum->pids.n; i++)
-        n += !i || sum->pids.at[i] != sum->pids.at[i - 1];
+    qsort(sum->processes.at, sum->processes.n, sizeof *sum->processes.at,
+          by_process);
+    for (i = 0; i < sum->processes.n; i++)
+        n += !i ||
+             by_process(&sum->processes.at[i], &sum->processes.at[i - 1]) != 0;
     return n;
 }
 
@@ -89,28 +95,34 @@ add_time(struct cpprof__record_sum *sum, const struct pprof_profile *profile)
 }
 
 enum cpprof_status
-cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *process,
-                       int32_t pid, const struct cpprof__buffer *bytes,
+cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *name,
+                       struct cpprof__record_process process,
+                       const struct cpprof__buffer *bytes,
                        struct cpprof_error *error)
 {
     struct pprof_profile *profile = NULL;
     enum cpprof_status status =
         pprof_read_data(bytes->data, bytes->n, NULL, &profile, error);
-    int32_t *at = CPPROF__ARRAY_ADD(&sum->pids);
-    char name[NAME_MAX + 1];
+    struct cpprof__record_process *at = CPPROF__ARRAY_ADD(&sum->processes);
+    char clean[NAME_MAX + 1];
 
     if (!at)
         status = cpprof__fail_nomem(error);
     else
-        *at = pid;
-    snprintf(name, sizeof name, "%s", process);
-    cpprof__clean_text(name);
+        *at = process;
+    snprintf(clean, sizeof clean, "%s", name);
+    cpprof__clean_text(clean);
     if (status == CPPROF_OK && !sum->merger)
         status = pprof_merger_new(&sum->merger, error);
     if (status == CPPROF_OK)
-        status = pprof_set_label(profile, "process", name, error);
+        status = pprof_set_label(profile, "process", clean, error);
     if (status == CPPROF_OK)
-        status = pprof_set_num_label(profile, "pid", pid, NULL, error);
+        status = pprof_set_num_label(profile, "pid", process.pid, NULL, error);
+    if (status == CPPROF_OK && process.pid_namespace &&
+        process.pid_namespace != cpprof__record_pid_namespace(getpid()))
+        status =
+            pprof_set_num_label(profile, "pid_namespace",
+                                (int64_t)process.pid_namespace, NULL, error);
     if (status == CPPROF_OK) {
         add_time(sum, profile);
         pprof_remove_comments(profile);
@@ -130,11 +142,11 @@ cpprof__record_sum_join(struct cpprof__record_sum *sum,
 
     if (!other->merger)
         return CPPROF_OK;
-    if (!CPPROF__ARRAY_ROOM(&sum->pids, other->pids.n))
+    if (!CPPROF__ARRAY_ROOM(&sum->processes, other->processes.n))
         return cpprof__fail_nomem(error);
-    memcpy(sum->pids.at + sum->pids.n, other->pids.at,
-           other->pids.n * sizeof *sum->pids.at);
-    sum->pids.n += other->pids.n;
+    memcpy(sum->processes.at + sum->processes.n, other->processes.at,
+           other->processes.n * sizeof *sum->processes.at);
+    sum->processes.n += other->processes.n;
     if (sum->merger) {
         status = pprof_merger_finish(other->merger, &profile, error);
         if (status == CPPROF_OK)

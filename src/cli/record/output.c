@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The most files that get a line each; of further ones only the number is
  * printed. A build starts hundreds of processes. */
@@ -42,7 +43,7 @@ struct output {
 /* An executed image, as the kind of profile sees it. */
 struct image {
     const char *name;
-    int32_t pid;
+    struct cpprof__record_process process;
     uint32_t number; /* among those of this pid */
     uint64_t n_samples;
     uint64_t n_lost;
@@ -68,14 +69,14 @@ image_at(const struct output *out, size_t index)
         const struct cpprof_recorded_image *cpu =
             cpprof_recording_image_at(out->recording, index);
 
-        return (struct image){cpu->name,   cpu->pid,
+        return (struct image){cpu->name,   {cpu->pid, cpu->pid_namespace},
                               cpu->image,  cpu->n_samples,
                               cpu->n_lost, !cpu->n_samples && !cpu->n_lost};
     }
     heap = cpprof_recording_heap_at(out->recording, index);
     waits = cpprof_recording_waits_at(out->recording, index);
     i = (struct image){.name = heap->name,
-                       .pid = heap->pid,
+                       .process = {heap->pid, heap->pid_namespace},
                        .number = heap->image,
                        .n_samples = waits->n_wall,
                        .n_lost = waits->n_lost};
@@ -165,6 +166,18 @@ note_file(struct output *out, const char *path, uint64_t n_samples)
     out->n_largest = n_samples;
 }
 
+/* A container that the command begins may have a process of the same pid. One
+ * that runs already has the pid of its own namespace. */
+static bool
+is_of_command(const struct output *out, struct cpprof__record_process process,
+              pid_t command)
+{
+    return process.pid == command &&
+           (out->options->pids || out->options->process_name ||
+            !process.pid_namespace ||
+            process.pid_namespace == cpprof__record_pid_namespace(getpid()));
+}
+
 /* The image that FILE is about: the last of the command's pid that is not
  * empty, or else the last. */
 static size_t
@@ -176,7 +189,8 @@ find_main(const struct output *out, pid_t command)
     for (i = 0; i < n; i++) {
         struct image image = image_at(out, i);
 
-        if (image.pid != command || (has_samples && image.is_empty))
+        if (!is_of_command(out, image.process, command) ||
+            (has_samples && image.is_empty))
             continue;
         found = i;
         has_samples = !image.is_empty;
@@ -242,9 +256,10 @@ write_beside(struct output *out, size_t index)
     for (i = 0; i < n; i++) {
         struct image other = image_at(out, i);
 
-        n_same += other.pid == image.pid && !strcmp(other.name, image.name);
+        n_same += other.process.pid == image.process.pid &&
+                  !strcmp(other.name, image.name);
     }
-    path = cpprof__record_name_beside(out->path, image.name, image.pid,
+    path = cpprof__record_name_beside(out->path, image.name, image.process.pid,
                                       n_same > 1 ? &image.number : NULL);
     if (!path || !write_image(out, index, path)) {
         out->failed = true;
@@ -342,8 +357,8 @@ add_image(const struct output *out, struct cpprof__record_sum *sum,
         return CPPROF_OK;
     status = write_to(out, index, &writer, error);
     if (status == CPPROF_OK)
-        status =
-            cpprof__record_sum_add(sum, image.name, image.pid, &bytes, error);
+        status = cpprof__record_sum_add(sum, image.name, image.process, &bytes,
+                                        error);
     cpprof__buffer_free(&bytes);
     sum->n_samples += image.n_samples;
     sum->n_lost += image.n_lost;

@@ -291,11 +291,17 @@ cpprof__is_data_file(const char *command);
 
 /* -------------------------------------------------------- one.c ------- */
 
+/* Two of one pid may be in different namespaces. */
+struct cpprof__record_process {
+    int32_t pid;
+    uint64_t pid_namespace; /* 0: unknown */
+};
+
 /* What was added up. Zero bytes is a valid sum of nothing. */
 struct cpprof__record_sum {
-    struct pprof_merger *merger; /* NULL: nothing */
-    int64_t start_ns, end_ns;    /* CLOCK_REALTIME */
-    CPPROF__ARRAY(int32_t) pids; /* of each image that was added */
+    struct pprof_merger *merger;                            /* NULL: nothing */
+    int64_t start_ns, end_ns;                               /* CLOCK_REALTIME */
+    CPPROF__ARRAY(struct cpprof__record_process) processes; /* of each image */
     uint64_t n_samples;
     uint64_t n_lost;
     int64_t
@@ -306,11 +312,13 @@ struct cpprof__record_sum {
 struct cpprof_writer
 cpprof__record_writer(struct cpprof__buffer *bytes);
 
-/* Add a profile that was written to bytes, with labels that tell the process.
+/* Add a profile that was written to bytes, with labels that tell the process:
+ * its name, its pid, and of what pid namespace that is, if not of ours.
  * Errors: CPPROF_NOMEM, CPPROF_BAD_DATA. */
 enum cpprof_status
-cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *process,
-                       int32_t pid, const struct cpprof__buffer *bytes,
+cpprof__record_sum_add(struct cpprof__record_sum *sum, const char *name,
+                       struct cpprof__record_process process,
+                       const struct cpprof__buffer *bytes,
                        struct cpprof_error *error);
 
 /* Add what another sum has, which is empty then. Errors: CPPROF_NOMEM. */

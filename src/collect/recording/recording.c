@@ -229,6 +229,7 @@ describe(const struct mapped *m, const char *file)
 
     public->pid = head->pid;
     public->image = head->image;
+    public->pid_namespace = head->pid_namespace;
     for (i = 0; i < m->n_stores; i++)
     public->n_samples += m->stores[i].store.head->total;
     public->n_lost = m->n_lost;

@@ -232,6 +232,7 @@ describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
         return status;
     public->pid = l->head->pid;
     public->image = l->head->image;
+    public->pid_namespace = l->head->pid_namespace;
     public->is_forked = l->head->is_forked != 0;
     public->start_ns = l->head->start_ns;
     public->end_ns = l->head->end_ns;
