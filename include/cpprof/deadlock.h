@@ -39,8 +39,8 @@ typedef void (*cpprof_deadlock_told)(const struct cpprof_deadlock *deadlock,
 struct cpprof_deadlock_options {
     size_t size; /* sizeof (struct cpprof_deadlock_options) */
     /* Called on a thread of the library, with all signals blocked, once for
-     * what is new; it returns soon and does not stop the watch. It must take no
-     * lock that threads of the program may wait for. NULL: the text goes to
+     * what is new. It returns soon, and does not end its thread. It must take
+     * no lock that threads of the program may wait for. NULL: the text goes to
      * standard error. */
     cpprof_deadlock_told told;
     void *ctx;
@@ -66,8 +66,9 @@ CPPROF_API enum cpprof_status
 cpprof_deadlock_start(const struct cpprof_deadlock_options *options,
                       struct cpprof_error *error);
 
-/* Look no more. When it returns no callback runs, and none comes. Harmless when
- * nobody looks. Safety: MT. Not AS. */
+/* Look no more. When it returns no callback runs, and none comes; called by the
+ * callback, none comes after that one. Harmless when nobody looks. Safety: MT.
+ * Not AS. */
 CPPROF_API void
 cpprof_deadlock_stop(void);
 

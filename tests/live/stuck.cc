@@ -547,6 +547,44 @@ called_back()
     cpprof_deadlock_stop();
 }
 
+/* It is the watch's own thread that waits for the callback. */
+void
+stop_when_told(const cpprof_deadlock *, void *ctx) noexcept
+{
+    cpprof_error error{};
+
+    cpprof_deadlock_stop();
+    failures += cpprof_deadlock_start(nullptr, &error) != CPPROF_BUSY;
+    ++*static_cast<std::atomic<int> *>(ctx);
+}
+
+void
+stopped_by_the_callback()
+{
+    static std::atomic<int> n_told;
+    cpprof_deadlock_options options{};
+    cpprof_error error{};
+
+    options.size = sizeof options;
+    options.told = stop_when_told;
+    options.ctx = &n_told;
+    failures += cpprof_deadlock_start(&options, &error) != CPPROF_OK;
+    mutex_ring(2);
+    while (!n_told)
+        usleep(10000);
+    start([] {
+        pthread_mutex_lock(&mutexes[5]);
+        pthread_mutex_lock(&mutexes[5]);
+    });
+    usleep(900000);
+    failures += n_told != 1;
+    failures += cpprof_deadlock_start(&options, &error) != CPPROF_OK;
+    while (n_told < 2)
+        usleep(10000);
+    cpprof_deadlock_stop();
+    failures += n_told != 2;
+}
+
 /* Of libc's own functions others have no names without its debug information.
  */
 const char lock_name[] = "pthread_mutex_lock(...)\n";
@@ -570,6 +608,56 @@ aborted()
         run("stay", "ten", "deadlock=abort", nullptr, &status);
 
     expect(text, "cpprof: 10 threads can never go on\n\ndeadlock 1, of 10");
+    failures += !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT;
+}
+
+sigjmp_buf before_the_lock;
+
+void
+jump_back(int)
+{
+    siglongjmp(before_the_lock, 1);
+}
+
+/* The program's handler of SIGABRT is called where the deadlock is. */
+void
+leave_by_a_handler()
+{
+    if (!getenv("CPPROF"))
+        return; /* it is for who runs it below */
+    signal(SIGABRT, jump_back);
+    std::thread thread([] {
+        if (sigsetjmp(before_the_lock, 1))
+            return;
+        pthread_mutex_lock(&mutexes[0]);
+        pthread_mutex_lock(&mutexes[0]);
+    });
+    thread.join();
+    usleep(900000);
+    fprintf(stderr, "went on\n");
+    _exit(0);
+}
+
+void
+stay_with_a_handler()
+{
+    if (!getenv("CPPROF"))
+        return;
+    signal(SIGABRT, [](int) {});
+    mutex_ring(2);
+}
+
+void
+aborted_with_a_handler()
+{
+    int status = 0;
+    const std::string text =
+        run("stay", "a handler that jumps", "deadlock=abort", nullptr, &status);
+
+    expect(text, "held by itself.");
+    expect(text, "went on\n");
+    failures += status != 0;
+    run("stay", "a handler that returns", "deadlock=abort", nullptr, &status);
     failures += !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT;
 }
 
@@ -649,10 +737,14 @@ const scene scenes[] = {
     {"where memory cannot be copied", unreadable<SYS_process_vm_readv>},
     {"where clocks cannot be read", unreadable<SYS_clock_gettime>},
     {"a callback is called once for what is new", called_back},
+    {"a callback stops the watch", stopped_by_the_callback},
     {"CPPROF=deadlock=report tells it", reported},
     {"and where a descriptor cannot be copied", reported_without_copies},
     {"a line says why nothing can be seen", complained},
     {"CPPROF=deadlock=abort ends by a signal", aborted},
+    {"a handler that jumps", leave_by_a_handler},
+    {"a handler that returns", stay_with_a_handler},
+    {"which a handler may leave, but not bear", aborted_with_a_handler},
 };
 
 } // namespace

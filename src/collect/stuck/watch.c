@@ -20,12 +20,15 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/periodic.h"
+#include "collect/runtime/proc.h"
 #include "collect/stuck/stuck_text.h"
 #include "own/memory.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Tunable: looks come at a random moment of each period, so two are at most two
@@ -44,6 +47,7 @@ static struct watch {
     struct cpprof__stuck last; /* what the last turn found */
     bool aborts;
     bool is_running;
+    bool has_aborted; /* SIGABRT was sent, and the cycle stands */
 } watch;
 /* A thread that looks for them has not come back. */
 static bool names_hang CPPROF__AT_START;
@@ -126,12 +130,23 @@ add_stacks(const struct cpprof__stuck *stuck, struct cpprof__buffer *text)
 
 static struct cpprof_deadlock deadlock; /* for the callback */
 static uint32_t is_told;                /* it has returned */
+static int32_t teller;                  /* the thread that is in it, or 0 */
 
 static void
 call_told(void)
 {
+    store_relaxed(&teller, (int32_t)syscall(SYS_gettid));
     watch.options.told(&deadlock, watch.options.ctx);
+    store_relaxed(&teller, 0);
     store_release(&is_told, 1u);
+}
+
+static bool
+is_teller(void)
+{
+    int32_t tid = load_relaxed(&teller);
+
+    return tid && tid == (int32_t)syscall(SYS_gettid);
 }
 
 static void
@@ -167,6 +182,34 @@ is_by_cycle(const struct cpprof__stuck *stuck)
     return stuck->n_cycles > 0;
 }
 
+/* Whatever the program does about that signal: it was asked, or cannot be. */
+static void
+abort_here(void)
+{
+    signal(SIGABRT, SIG_DFL);
+    if (!cpprof__own_keeper_run(abort))
+        abort();
+}
+
+/* SIGABRT is sent to a thread that can never go on: a handler of the program
+ * runs where it may as well be called by abort(), and may jump. */
+static void
+send_abort(const struct cpprof__stuck *stuck)
+{
+    struct sigaction now = {.sa_handler = SIG_DFL};
+    size_t i;
+
+    watch.has_aborted = true;
+    sigaction(SIGABRT, NULL, &now);
+    for (i = 0; i < stuck->n && now.sa_handler != SIG_IGN; i++)
+        if ((stuck->threads[i].verdict == CPPROF__STUCK_CYCLE ||
+             stuck->threads[i].wait.is_refused) &&
+            !cpprof__proc_blocks(stuck->threads[i].tid, SIGABRT) &&
+            !syscall(SYS_tgkill, getpid(), stuck->threads[i].tid, SIGABRT))
+            return;
+    abort_here();
+}
+
 static void
 tell(const struct cpprof__stuck *stuck)
 {
@@ -186,8 +229,8 @@ tell(const struct cpprof__stuck *stuck)
     else if (!text.failed)
         cpprof__own_thread_say((const char *)text.data + n, text.n - 1 - n);
     cpprof__buffer_free(&text);
-    if (watch.aborts && is_by_cycle(stuck) && !cpprof__own_keeper_run(abort))
-        abort();
+    if (watch.aborts && is_by_cycle(stuck))
+        send_abort(stuck);
 }
 
 /* ---- turns ------------------------------------------------------------ */
@@ -237,13 +280,24 @@ turn(struct cpprof__periodic *periodic)
         store_release(&periodic->finish, 1u);
         return;
     }
-    if (has_news(&stuck))
+    watch.has_aborted &= is_by_cycle(&stuck);
+    if (!watch.has_aborted && has_news(&stuck))
         tell(&stuck);
+    else if (watch.has_aborted && !has_news(&stuck))
+        abort_here(); /* a handler has returned, or waits in the cycle, too */
     cpprof__stuck_free(&watch.last);
     watch.last = stuck;
 }
 
 /* ---- start and stop --------------------------------------------------- */
+
+static void
+end(void)
+{
+    cpprof__periodic_stop(&watch.periodic);
+    cpprof__stuck_free(&watch.last);
+    watch.is_running = false;
+}
 
 static enum cpprof_status
 start(const struct cpprof_deadlock_options *options, bool aborts,
@@ -251,6 +305,9 @@ start(const struct cpprof_deadlock_options *options, bool aborts,
 {
     int failed;
 
+    /* The callback stopped it, or it could not go on. */
+    if (watch.is_running && load_acquire(&watch.periodic.finish))
+        end();
     if (watch.is_running)
         return cpprof__fail(error, CPPROF_BUSY, 0,
                             "deadlocks are looked for already");
@@ -282,6 +339,9 @@ cpprof__watch_start(const struct cpprof_deadlock_options *given, bool aborts,
         status = cpprof__options_flags(0, 0, options.symbolize, error);
     if (status != CPPROF_OK)
         return status;
+    if (is_teller())
+        return cpprof__fail(error, CPPROF_BUSY, 0,
+                            "deadlocks are looked for already");
     cpprof__own_lock_take(&lock);
     status = start(&options, aborts, error);
     cpprof__own_lock_give(&lock);
@@ -309,12 +369,14 @@ cpprof_deadlock_stop(void)
 {
     CPPROF__EXEMPT;
 
-    cpprof__own_lock_take(&lock);
-    if (watch.is_running) {
-        cpprof__periodic_stop(&watch.periodic);
-        cpprof__stuck_free(&watch.last);
-        watch.is_running = false;
+    /* The watch waits for the callback. */
+    if (is_teller()) {
+        store_release(&watch.periodic.finish, 1u);
+        return;
     }
+    cpprof__own_lock_take(&lock);
+    if (watch.is_running)
+        end();
     cpprof__own_lock_give(&lock);
 }
 
@@ -325,4 +387,5 @@ cpprof__watch_in_child(void)
         memset(&watch, 0, sizeof watch);
     cpprof__stuck_names_in_child();
     names_hang = false;
+    teller = 0;
 }
