@@ -227,7 +227,10 @@ cfi_of(const struct section *s)
 {
     if (through)
         through->window_n = 0; /* the section is another now */
-    return (struct cpprof__cfi){s->bytes, s->bytes + s->n, s->bytes, through};
+    return (struct cpprof__cfi){.lo = s->bytes,
+                                .hi = s->bytes + s->n,
+                                .hdr = s->bytes,
+                                .view = through};
 }
 
 #define N(array) (sizeof(array) / sizeof *(array))

@@ -218,7 +218,8 @@ truncated_sections_never_fault(void **state)
         put_header(&section, 0x1b, tables[t] == 0xff ? 0xff : 3, tables[t]);
         for (n = 0; n <= section.n; n++) {
             uint8_t *at = pages + 4096 - n;
-            struct cpprof__cfi cfi = {at, at + n, at, through};
+            struct cpprof__cfi cfi = {
+                .lo = at, .hi = at + n, .hdr = at, .view = through};
             struct cpprof__fde fde;
             struct cpprof__cfi_row row;
 

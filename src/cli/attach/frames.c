@@ -87,8 +87,9 @@ static bool
 try_first(const struct cpprof__image *image, struct table *table,
           const uint8_t *fde)
 {
-    const struct cpprof__cfi cfi = {image->data, image->data + image->n_mapped,
-                                    (void *)table, NULL};
+    const struct cpprof__cfi cfi = {.lo = image->data,
+                                    .hi = image->data + image->n_mapped,
+                                    .hdr = (void *)table};
     struct cpprof__fde found;
     uintptr_t address;
     int32_t start;

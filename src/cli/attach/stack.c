@@ -197,8 +197,9 @@ step_on(struct walk *w, uint64_t pc)
         return step_signal(w);
     if (!image || !image->frames)
         return (struct step){0};
-    cfi = (struct cpprof__cfi){image->data, image->data + image->n_mapped,
-                               image->frames, NULL};
+    cfi = (struct cpprof__cfi){.lo = image->data,
+                               .hi = image->data + image->n_mapped,
+                               .hdr = image->frames};
     if (!cpprof__cfi_find(&cfi, pc + image->delta, &fde) ||
         !cpprof__cfi_run(&fde, pc + image->delta, &row))
         return (struct step){0};

@@ -19,6 +19,7 @@
 #include "own/memory.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -205,6 +206,14 @@ after_forks(int32_t tid)
     return tid;
 }
 
+/* Has another process a thread of that number? It may have mapped a lock that
+ * it holds, and the page be missing there by now. */
+static bool
+is_elsewhere(int32_t tid)
+{
+    return tid > 0 && (!kill(tid, 0) || errno == EPERM);
+}
+
 /* Whom does it wait for now? */
 static void
 see_holder(const struct look *l, struct cpprof__stuck_thread *t)
@@ -217,6 +226,8 @@ see_holder(const struct look *l, struct cpprof__stuck_thread *t)
         return;
     t->wait.holder = cpprof__waits_for_holder(&t->wait);
     holder = cpprof__stuck_thread_of(l->stuck, t->wait.holder);
+    if (!holder && t->wait.is_between && is_elsewhere(t->wait.holder))
+        return;
     if (!holder)
         t->wait.holder = after_forks(t->wait.holder);
     else if (after_forks(t->wait.holder) != t->wait.holder)

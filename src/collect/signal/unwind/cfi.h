@@ -26,7 +26,16 @@ struct cpprof__cfi {
     const uint8_t *hi;
     const uint8_t *hdr;              /* .eh_frame_hdr, or NULL: there is none */
     struct cpprof__stack_view *view; /* to copy by, or NULL: read in place */
+    /* Of the code around the pc that it was found by: all of the module, or
+     * the part that lies apart from the information. */
+    uintptr_t code_lo, code_hi;
 };
+
+static inline bool
+cpprof__cfi_has_code(const struct cpprof__cfi *cfi, uintptr_t pc)
+{
+    return pc - cfi->code_lo < cfi->code_hi - cfi->code_lo;
+}
 
 /* Where a row comes from: what is needed to apply it. */
 struct cpprof__cfi_origin {

@@ -12,12 +12,39 @@
 #include "arch/find_object.h"
 #include "arch/place.h"
 
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+
 /* A search meets two new tables only if modules are loaded while it runs. */
 #define MAX_TRIES 4
 
 struct cpprof__module_table cpprof__module_table;
 
 static uint32_t table_wanted CPPROF__AT_START;
+
+/* The part of the program that has its information. Where parts of it lie apart
+ * (linked for large pages), libc tells that with the pc alone; of a library it
+ * tells all. */
+static bool
+find_in_program(struct cpprof__cfi *cfi)
+{
+    const ElfW(Phdr) *headers = (void *)getauxval(AT_PHDR);
+    size_t i, n = headers ? getauxval(AT_PHNUM) : 0;
+    uintptr_t hdr = (uintptr_t)cfi->hdr, base = 0;
+
+    for (i = 0; i < n; i++)
+        if (headers[i].p_type == PT_PHDR)
+            base = (uintptr_t)headers - headers[i].p_vaddr;
+    for (i = 0; i < n; i++)
+        if (headers[i].p_type == PT_LOAD &&
+            hdr - base - headers[i].p_vaddr < headers[i].p_filesz) {
+            cfi->lo = (const uint8_t *)(base + headers[i].p_vaddr);
+            cfi->hi = cfi->lo + headers[i].p_filesz;
+            return true;
+        }
+    return false;
+}
 
 static bool
 ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)
@@ -29,6 +56,10 @@ ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)
     cfi->lo = found.dlfo_map_start;
     cfi->hi = found.dlfo_map_end;
     cfi->hdr = found.dlfo_eh_frame;
+    cfi->code_lo = (uintptr_t)cfi->lo;
+    cfi->code_hi = (uintptr_t)cfi->hi;
+    if (cfi->hdr && (cfi->hdr < cfi->lo || cfi->hdr >= cfi->hi))
+        find_in_program(cfi);
     return true;
 }
 
@@ -77,6 +108,8 @@ look_up(const struct cpprof__module_buffer *b, uintptr_t pc,
     cfi->lo = (const uint8_t *)load_acquire(&entries[i].lo);
     cfi->hi = (const uint8_t *)load_acquire(&entries[i].hi);
     cfi->hdr = (const uint8_t *)load_acquire(&entries[i].hdr);
+    cfi->code_lo = (uintptr_t)cfi->lo;
+    cfi->code_hi = (uintptr_t)cfi->hi;
     return pc < (uintptr_t)cfi->hi;
 }
 

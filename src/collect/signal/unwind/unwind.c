@@ -39,11 +39,11 @@ is_loaded(struct cpprof__walk *w)
 static bool
 find_module(struct cpprof__walk *w, uintptr_t pc)
 {
-    if (pc >= (uintptr_t)w->module.lo && pc < (uintptr_t)w->module.hi)
+    if (cpprof__cfi_has_code(&w->module, pc))
         return true;
     if (cpprof__module_find(pc, &w->module) && is_loaded(w))
         return true;
-    w->module.lo = w->module.hi = NULL;
+    w->module.code_lo = w->module.code_hi = 0;
     return false;
 }
 

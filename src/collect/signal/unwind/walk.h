@@ -47,7 +47,7 @@ struct cpprof__walk {
     struct cpprof__stack_view *view;
     uint32_t generation;
     uint32_t switches_left;    /* how often the stack may still change */
-    struct cpprof__cfi module; /* the last one found; lo == hi: none */
+    struct cpprof__cfi module; /* the last one found; no code: none */
     struct cpprof__cursor at;
     size_t n;      /* frames below the current one */
     size_t base_n; /* frames below that of base */

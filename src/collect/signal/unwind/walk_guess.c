@@ -53,13 +53,6 @@ is_described_return(struct cpprof__walk *w, uintptr_t ra)
 }
 
 static bool
-is_in(const struct cpprof__cfi *module, uintptr_t pc)
-{
-    return pc - (uintptr_t)module->lo <
-           (uintptr_t)module->hi - (uintptr_t)module->lo;
-}
-
-static bool
 fetch(struct cpprof__walk *w, uintptr_t at, void *to, size_t n)
 {
     if (!cpprof__stack_fetch(w->view, at, n))
@@ -105,9 +98,9 @@ may_have_called(struct cpprof__walk *w, uintptr_t ra, uintptr_t pc)
         !cpprof__module_find(pc, &libc))
         return is_described_return(w, ra);
     if (!cpprof__walk_is_return(w, ra) ||
-        (!is_in(&libc, ra) && !is_described_return(w, ra)) ||
+        (!cpprof__cfi_has_code(&libc, ra) && !is_described_return(w, ra)) ||
         (cpprof__module_find((uintptr_t)cpprof__walk_guess, &own) &&
-         is_in(&own, ra)))
+         cpprof__cfi_has_code(&own, ra)))
         return false;
     return pc - called_by(w, ra) + NEAR < 2 * NEAR;
 }

@@ -29,8 +29,7 @@ is_callers(struct cpprof__walk *w, const struct cpprof__cfi *libc, uintptr_t ra)
 
     if (!cpprof__walk_is_return(w, ra))
         return false;
-    return ra - (uintptr_t)libc->lo < (uintptr_t)(libc->hi - libc->lo) ||
-           cpprof__walk_find(w, ra - 1, &fde);
+    return cpprof__cfi_has_code(libc, ra) || cpprof__walk_find(w, ra - 1, &fde);
 }
 
 /* A piece of code, with what is in front of it and a prologue behind, which is
