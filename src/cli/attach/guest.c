@@ -29,7 +29,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -121,17 +120,23 @@
 __asm__(".pushsection cpprof_guest, \"ax\", @progbits\n"
         ".hidden __start_cpprof_guest\n"
         ".balign 16\n"
-        "cpprof__guest_magic: .ascii \"cpprof guest 9\\n\\0\"\n"
+        "cpprof__guest_magic: .ascii \"cpprof guest A\\n\\0\"\n"
         ".hidden cpprof__guest_no_second\n"
         ".globl cpprof__guest_no_second\n"
         "cpprof__guest_no_second:\n"
         ".asciz \"a second thread cannot be made\"\n"
+        ".hidden cpprof__guest_forks_on\n"
+        ".globl cpprof__guest_forks_on\n"
+        "cpprof__guest_forks_on:\n"
+        ".asciz \"a fork is under way in it all the time\"\n"
         ".balign 16\n"
         ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
         ".popsection\n");
 /* clang-format on */
 
 extern const char cpprof__guest_no_second[]
+    __attribute__((visibility("hidden")));
+extern const char cpprof__guest_forks_on[]
     __attribute__((visibility("hidden")));
 extern const char cpprof__guest_entry_0[], cpprof__guest_entry_1[],
     cpprof__guest_entry_2[], cpprof__guest_entry_3[], cpprof__guest_return_0[],
@@ -146,7 +151,9 @@ _Static_assert(offsetof(struct cpprof__guest, rip) == GUEST_RIP &&
                    offsetof(struct cpprof__guest, left) == GUEST_LEFT &&
                    offsetof(struct cpprof__guest, blocked) == GUEST_BLOCKED &&
                    offsetof(struct cpprof__guest, before) == GUEST_BEFORE &&
-                   sizeof(struct cpprof__guest) <= GUEST_XSTATE &&
+                   sizeof(struct cpprof__guest) <= GUEST_FORKS &&
+                   GUEST_FORKS + sizeof(struct cpprof__guest_forks) <=
+                       GUEST_XSTATE &&
                    GUEST_XSTATE + 2 * CPPROF__XSTATE_MAX <= GUEST_FRAME &&
                    AT_REGS(REG_R8) == GUEST_REGS &&
                    AT_REGS(REG_EFL + 1) == GUEST_REGS_END && GUEST_SEATS == 4,
@@ -257,44 +264,100 @@ begin(struct cpprof__guest *g)
 
 /*
  * A child has the loader's list as it is when it is forked, and its lock, which
- * libc does not free there. So no fork begins while a thread of ours loads the
- * library, or for a fifth of a second: one that is begun by who has the
- * loader's first lock would wait for itself. From then on the library sees to
- * it (collect/runtime/loader.h), and this does nothing. A fork that began just
- * before has copied the list after a millisecond.
+ * libc does not free there. So the library is loaded while no fork is under
+ * way, and forks that begin meanwhile wait, for a fifth of a second in all: one
+ * that is begun by who has the loader's first lock waits for itself. From then
+ * on the library sees to it (collect/runtime/loader.h), and this does nothing.
+ *
+ * A fork is counted before it looks whether it has to wait, and the load is
+ * told before it looks for forks, so one of them sees the other. Forks that
+ * began before the handlers were there are not known of, and get time to end.
  */
-#define FORK_TURNS   200
-#define FORK_TURN_NS 1000000
+#define FORK_TURN_NS   1000000
+#define FORKS_WAIT_NS  200000000
+#define FORKS_BEFORE   50 /* turns */
+#define FORKS_PATIENCE 100
+
+GUEST_CODE static struct cpprof__guest_forks *
+forks(void)
+{
+    return cpprof__guest_forks((uintptr_t)__start_cpprof_guest);
+}
+
+GUEST_CODE static uint64_t
+now_ns(void)
+{
+    struct timespec now = {.tv_nsec = 0};
+
+    kernel(SYS_clock_gettime, (void *)CLOCK_MONOTONIC, &now, 0, 0);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+GUEST_CODE static void
+wait_a_turn(void)
+{
+    const struct timespec turn = {.tv_nsec = FORK_TURN_NS};
+
+    kernel(SYS_nanosleep, &turn, NULL, 0, 0);
+}
 
 GUEST_CODE static void
 before_fork(void)
 {
-    const struct timespec turn = {.tv_nsec = FORK_TURN_NS};
-    long process = kernel(SYS_getpid, NULL, NULL, 0, 0), i, seat;
+    struct cpprof__guest_forks *f = forks();
 
-    for (seat = 0; seat < GUEST_SEATS; seat++) {
-        struct cpprof__guest *g = (void *)cpprof__guest_seat(
-            (uintptr_t)__start_cpprof_guest, (unsigned)seat);
-
-        for (i = 0;
-             i < FORK_TURNS &&
-             __atomic_load_n(&g->loading, __ATOMIC_ACQUIRE) == (int32_t)process;
-             i++)
-            kernel(SYS_futex, &g->loaded, (void *)FUTEX_WAIT, 0, (long)&turn);
+    for (;;) {
+        __atomic_fetch_add(&f->n_under_way, 1, __ATOMIC_SEQ_CST);
+        if (!__atomic_load_n(&f->is_loading, __ATOMIC_SEQ_CST) ||
+            now_ns() >= f->until_ns)
+            return;
+        __atomic_fetch_sub(&f->n_under_way, 1, __ATOMIC_SEQ_CST);
+        wait_a_turn();
     }
 }
 
 GUEST_CODE static void
-begin_loading(struct cpprof__guest *g)
+after_fork(void)
 {
-    const struct timespec turn = {.tv_nsec = FORK_TURN_NS};
+    __atomic_fetch_sub(&forks()->n_under_way, 1, __ATOMIC_SEQ_CST);
+}
+
+GUEST_CODE static void
+in_child(void)
+{
+    forks()->n_under_way = forks()->is_loading = 0;
+}
+
+/* False: forks are under way all the time. */
+GUEST_CODE static bool
+begin_loading(const struct cpprof__guest *g)
+{
+    struct cpprof__guest_forks *f = forks();
+    int i;
 
     if (!g->register_atfork)
-        return;
-    __atomic_store_n(&g->loading, (int32_t)kernel(SYS_getpid, NULL, NULL, 0, 0),
-                     __ATOMIC_RELEASE);
-    g->register_atfork(before_fork, NULL, NULL, NULL);
-    kernel(SYS_nanosleep, &turn, NULL, 0, 0);
+        return true;
+    if (!f->is_registered) {
+        f->is_registered = 1;
+        g->register_atfork(before_fork, after_fork, in_child, NULL);
+        for (i = 0; i < FORKS_BEFORE; i++)
+            wait_a_turn();
+    }
+    f->until_ns = now_ns() + FORKS_WAIT_NS;
+    __atomic_store_n(&f->is_loading, 1u, __ATOMIC_SEQ_CST);
+    for (i = 0; i < FORKS_PATIENCE; i++) {
+        if (!__atomic_load_n(&f->n_under_way, __ATOMIC_SEQ_CST))
+            return true;
+        wait_a_turn();
+    }
+    __atomic_store_n(&f->is_loading, 0u, __ATOMIC_SEQ_CST);
+    return false;
+}
+
+GUEST_CODE static void
+end_loading(void)
+{
+    __atomic_store_n(&forks()->is_loading, 0u, __ATOMIC_SEQ_CST);
 }
 
 /* A kernel that cannot (before 5.9) has it in the table of all. */
@@ -312,18 +375,21 @@ load(void *arg)
         g->known = g->dlsym(library, g->function);
     if (!g->known)
         say(g, g->dlerror());
-    __atomic_store_n(&g->loading, 0, __ATOMIC_RELEASE);
+    end_loading();
     __atomic_store_n(&g->loaded, 1u, __ATOMIC_RELEASE);
-    kernel(SYS_futex, &g->loaded, (void *)FUTEX_WAKE, INT_MAX, 0);
+    kernel(SYS_futex, &g->loaded, (void *)FUTEX_WAKE, 1, 0);
     return NULL;
 }
 
 GUEST_CODE static void
 have_loaded(struct cpprof__guest *g)
 {
-    begin_loading(g);
+    if (!begin_loading(g)) {
+        say(g, cpprof__guest_forks_on);
+        return;
+    }
     if (make_thread(g, load)) {
-        __atomic_store_n(&g->loading, 0, __ATOMIC_RELEASE);
+        end_loading();
         say(g, cpprof__guest_no_second);
         return;
     }

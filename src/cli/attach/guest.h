@@ -27,6 +27,7 @@
 #define GUEST_BLOCKED    64
 #define GUEST_BEFORE     72
 #define GUEST_CALL_BYTES 2     /* of the instruction of a system call */
+#define GUEST_FORKS      24512 /* in the first seat */
 #define GUEST_XSTATE     24576 /* in the seat, of at most 16 KiB */
 #define GUEST_FRAME                                                            \
     65536                    /* in the seat: a ucontext_t, and below it room   \
@@ -41,7 +42,7 @@
 #include <stdint.h>
 
 /* The code begins with this, which names the version of it. */
-#define GUEST_MAGIC       "cpprof guest 9\n"
+#define GUEST_MAGIC       "cpprof guest A\n"
 #define GUEST_MAGIC_BYTES 16
 
 /* Of the made thread: libc keeps it for the next thread of the program, and all
@@ -88,7 +89,6 @@ struct cpprof__guest {
     uint32_t has_time;  /* the kernel knows how much time the call has left */
     int32_t tid;        /* of the borrowed thread */
     uint32_t loaded;    /* futex: the library is there, or cannot be */
-    int32_t loading; /* the process that a thread of ours loads it in, or 0 */
 
     /* Registers of vectors as a signal frame has them. */
     uint32_t n_xstate;       /* bytes without AMX data, */
@@ -117,6 +117,14 @@ struct cpprof__guest {
     char argument[16384];
 };
 
+/* In the first seat, for all calls: forks and the one load of the library. */
+struct cpprof__guest_forks {
+    uint32_t is_registered; /* the handlers are */
+    uint32_t n_under_way;   /* that are known of */
+    uint32_t is_loading;
+    uint64_t until_ns; /* CLOCK_MONOTONIC: so long forks wait at most */
+};
+
 /* The code, position-independent. */
 extern const char __start_cpprof_guest[] __attribute__((visibility("hidden")));
 extern const char __stop_cpprof_guest[] __attribute__((visibility("hidden")));
@@ -134,6 +142,12 @@ static inline uint64_t
 cpprof__guest_seat(uint64_t area, unsigned seat)
 {
     return area + GUEST_CODE_BYTES + seat * (uint64_t)GUEST_SEAT_BYTES;
+}
+
+static inline struct cpprof__guest_forks *
+cpprof__guest_forks(uint64_t area)
+{
+    return (void *)(uintptr_t)(cpprof__guest_seat(area, 0) + GUEST_FORKS);
 }
 #endif
 
