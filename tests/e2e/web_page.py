@@ -200,6 +200,17 @@ def test_sandwich(b, s):
     tap.ok("and between them the function", text(b, ".pivot").startswith(
         "eval500"), text(b, ".pivot"))
     b.picture("web-sandwich")
+    b.write("/")
+    b.write("^(main|call)$")
+    b.wait("document.getElementById('found').textContent", 5)
+    tap.same("search tells callers and callees apart", text(b, "#found"),
+             "callees 1, 410 (41.00%); callers 1, 500 (50.00%)")
+    b.key("Escape")
+    before = b.tell("history.length")
+    b.key("Escape")
+    b.key("Escape")
+    tap.same("Escape where nothing is enlarged is no step of the history",
+             b.tell("history.length"), before)
     b.open(s.url + "inverted")
     ready(b)
     seen = boxes(b)
@@ -560,6 +571,13 @@ def test_source(b, folder):
                   "/[\\d.]+(?=\\))/)[0])")
     tap.ok("a line is the warmer the more it has", len(heat) == 3 and
            heat[0] > 1.5 * heat[1] > 2 * heat[2] > 0, heat)
+    b.write("nn")
+    tap.same("n goes to the next hot line", b.tell(
+        "document.activeElement.dataset.heat"), "16000000")
+    kept = b.tell("!document.activeElement.dispatchEvent(new KeyboardEvent("
+                  "'keydown', {key: 'Tab', bubbles: true, cancelable: true}))")
+    tap.ok("Tab is left to the browser, which goes on to the next element",
+           not kept)
     b.ask("Emulation.setDeviceMetricsOverride", width=360, height=640,
           deviceScaleFactor=2, mobile=True)
     b.wait("innerWidth === 360", 5)

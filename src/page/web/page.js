@@ -113,16 +113,19 @@ function options() {
 }
 
 function applySearch() {
-  const e = expression();
-  let found = null;
+  const e = expression(), found = [];
   for (const part of [...charts(), ...(view && view.search ? [view] : [])]) {
     const changes = e || part.hits, more = part.search(e);
-    found = found || more;
+    if (more) found.push(foundText(more));
     if (changes && part.draw) part.draw();
   }
-  const p = view && view.flame ? view.flame.print : view && view.print;
-  $('found').textContent = !found ? noted : found.n + (found.sum === undefined || !p ?
-    ' found' : ', ' + p.number(found.sum) + ' (' + p.percent(found.sum) + ')');
+  $('found').textContent = found.length < 2 ? found[0] || noted :
+    'callees ' + found[0] + '; callers ' + found[1];
+}
+function foundText({n, sum}) {
+  const p = view.flame ? view.flame.print : view.print;
+  return n + (sum === undefined || !p ? ' found' : ', ' + p.number(sum) +
+    ' (' + p.percent(sum) + ')');
 }
 
 // A filter for what is searched or selected; focus and show from replace.
@@ -422,7 +425,7 @@ addEventListener('pointerdown', event => {
 // ---- dialogs -------------------------------------------------------------------
 
 const KEYS = [['/', 'search; Enter with focus=... sets a filter'],
-  ['n N', 'next match, the one before'], ['arrows', 'move'],
+  ['n N', 'next match, the one before; in a source hot lines'], ['arrows', 'move'],
   ['Enter', 'enlarge a box; open a row'], ['Backspace', 'one box out'],
   ['Escape', 'nothing selected, all boxes'], ['1 ... 9 0 T', 'the views'],
   ['s a p x', 'of what is selected: sandwich, source, peek, graph'],
@@ -430,7 +433,6 @@ const KEYS = [['/', 'search; Enter with focus=... sets a filter'],
   ['c C', 'copy the name; the stack'], ['m', 'menu, as the right button'],
   ['o b r', 'flip; order by name; fold recursion'], ['i', 'inverted, and back'],
   ['v g w', 'next sample type, kind of row, width of a difference'],
-  ['Tab', 'in a source: the next hot line'],
   ['Shift', 'in a timeline: what is marked is what to compare with'], ['t S', 'light or dark; save'],
   ['k', 'saved configs'], ['? ', 'this']];
 function dialog(title, ...content) {
@@ -478,7 +480,8 @@ function clear() {
     if (param('z')) go(state.view, {z: ''});
     else view.flame.select(0);
   }
-  else if (view && view.callers) go(state.view, {z: '', zc: ''});
+  else if (view && view.callers && (param('z') || param('zc')))
+    go(state.view, {z: '', zc: ''});
   focusView();
 }
 function focusView() {
@@ -550,8 +553,7 @@ document.addEventListener('keydown', event => {
       (key === 'Enter' && /^(BUTTON|A)$/.test(event.target.tagName))) return;
   const chart = charts().find(c => c.element === document.activeElement) ||
     (view && view.flame);
-  if (key === 'Tab' && view && view.next) view.next(event.shiftKey ? -1 : 1);
-  else if (chart && chart.key(key)) { /* it moved */ }
+  if (chart && chart.key(key)) { /* it moved */ }
   else if (!chart && view && view.key && view.key(key, event.shiftKey)) { /* it moved */ }
   else if (/^\d$/.test(key) && VIEWS[(+key + 9) % 10])
     go(VIEWS[(+key + 9) % 10][0], {});

@@ -59,11 +59,11 @@ function codeLine(number, code, folded, most) {
   if (heat > 0) e.style.background = 'rgba(' + style('--heat') + ',' +
     (0.05 + 0.4 * Math.min(heat, 1)).toFixed(3) + ')';
   e.dataset.heat = valueOf(cum);
+  e.tabIndex = folded ? 0 : -1;
   if (!folded) return [e];
   // Without the column that lines have for their number.
   const asm = make('pre', {className: 'asm', hidden: true},
     shown2(folded.textContent.replace(/^ {11}/gm, '')).replace(/\n$/, ''));
-  e.tabIndex = 0;
   e.setAttribute('role', 'button');
   e.setAttribute('aria-expanded', 'false');
   e.onclick = () => {
@@ -109,13 +109,13 @@ async function sourceView(symbol) {
   const hottest = lines.filter(l => +l.dataset.heat > 0).sort((a, b) =>
     b.dataset.heat - a.dataset.heat);
   let at = -1;
-  const next = step => {
+  const match = step => {
     if (!hottest.length) return;
-    at = (at + step + hottest.length) % hottest.length;
+    at = (at + (at < 0 && step < 0 ? 0 : step) + hottest.length) % hottest.length;
     hottest[at].scrollIntoView({block: 'center'});
     hottest[at].focus();
   };
-  return {element: e, next, key: name => {
+  return {element: e, match, key: name => {
     if (name === 'Enter' && document.activeElement.onclick)
       document.activeElement.onclick();
     else return false;
