@@ -269,7 +269,7 @@ class Flame {
     if (!again || this.selected < zoom || this.selected >= boxes.end[zoom])
       this.selected = zoom;
     this.colors.clear();
-    this.search(this.expression);
+    this.search(this.test);
     this.laid = -1;
     this.place(); // which makes room to scroll
     const y = this.row(this.zoom) * H, seen = this.element.clientHeight;
@@ -520,21 +520,24 @@ class Flame {
     this.mark(this.marks[1], -1);
     this.tell();
   }
-  // Marks what matches; {n, sum} or null.
-  search(expression) {
-    this.expression = expression;
+  // Marks the boxes whose names pass a test, or none; {n, sum, hides} of what is
+  // enlarged, or null. hides: something that is not drawn may match as well.
+  search(test) {
+    this.test = test;
     this.hits = null;
-    if (!expression || !this.boxes) return null;
-    const b = this.boxes, names = b.data.names.map(n => expression.test(n));
-    let n = 0, sum = 0, until = 0;
+    if (!test || !this.boxes) return null;
+    const b = this.boxes, names = b.data.names.map(test);
+    let n = 0, sum = 0, until = 0, hides = false;
     this.hits = new Uint8Array(b.n);
-    for (let i = 1; i < b.n; i++) {
-      if (!names[b.number(i)]) continue;
-      this.hits[i] = 1;
-      n++;
-      if (i >= until) { sum += b.value(i); until = b.end[i]; }
+    for (let i = 0; i < b.n; i++) {
+      this.hits[i] = i && names[b.number(i)] ? 1 : 0;
+      if (i < this.zoom || i >= b.end[this.zoom]) continue;
+      n += this.hits[i];
+      if (i < until) continue;
+      if (this.hits[i]) { sum += b.value(i); until = b.end[i]; }
+      else if (b.hidden(i)) hides = true;
     }
-    return {n, sum};
+    return {n, sum, hides};
   }
   next(step) {
     if (!this.hits) return;

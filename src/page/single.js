@@ -7,22 +7,36 @@ const flameGraph = (function () {
 let data = null, order = '';
 
 function tell(text) { $('info').textContent = text; }
-function zoomTo(i) { chart.show(chart.boxes, i); }
+function zoomTo(i) {
+  chart.show(chart.boxes, i);
+  search();
+}
 const chart = new Flame({zoom: zoomTo, tell, menu: () =>
   getSelection().selectAllChildren($('info'))}, {fits:
   !document.body.classList.contains('one')});
 $('g').append(chart.element);
 
+// A group that is repeated can take a browser's matcher for ever, of one name,
+// and nothing stops it.
+const repeatsGroup = text => /\)[*+{]/.test(text.replace(/\\./gs, 'x')
+  .replace(/\[[^\]]*\]/g, 'x'));
 function search() {
+  const text = $('q').value;
   let expression = null;
   $('q').className = '';
   $('found').textContent = '';
-  try { expression = $('q').value ? new RegExp($('q').value, 'i') : null; }
-  catch (e) { $('q').className = 'bad'; }
+  try {
+    if (repeatsGroup(text)) throw Error('a group cannot be repeated here');
+    expression = text ? new RegExp(text, 'i') : null;
+  } catch (e) {
+    $('q').className = 'bad';
+    $('found').textContent = e.message;
+  }
   if (!data) return;
-  const found = chart.search(expression);
+  const found = chart.search(expression && (name => expression.test(name)));
   if (found) $('found').textContent = found.n + ' boxes, ' +
-    chart.print.number(found.sum) + ' (' + chart.print.percent(found.sum) + ')';
+    (found.hides ? 'at least ' : '') + chart.print.number(found.sum) + ' (' +
+    chart.print.percent(found.sum) + ')';
   chart.draw();
 }
 function searchFor(expression) { $('q').value = expression; search(); }
@@ -89,8 +103,8 @@ function show(next) {
     ['Red: more than before; blue: less; striped: new.'] : [], data.cut ?
     ['The deepest calls are left out.'] : []).map(line =>
     make('div', {}, shown(line))));
-  chart.show(new Boxes(data, order), 0);
-  search();
+  chart.boxes = new Boxes(data, order);
+  zoomTo(0);
 }
 // What is drawn, for tests.
 window.cpprof = {shown: () => chart.drawn()};

@@ -28,9 +28,10 @@ enum cpprof__stack_order {
  */
 struct cpprof__view {
     enum cpprof__stack_order order;
-    const char *pivot; /* a regular expression over names, or NULL */
-    const char *zoom;  /* the box that is enlarged (flame/boxes.h), or NULL */
-    double fraction;   /* boxes below this part of it are left out */
+    /* Regular expressions over names, or NULL. */
+    const char *pivot, *search;
+    const char *zoom; /* the box that is enlarged (flame/boxes.h), or NULL */
+    double fraction;  /* boxes below this part of it are left out */
     size_t max_boxes, max_rows;
 };
 
@@ -193,6 +194,10 @@ enum cpprof_status
 cpprof__boxes_view(struct cpprof__report *r);
 enum cpprof_status
 cpprof__table_view(struct cpprof__report *r);
+/* {"value", "names"}: what the samples have in which view->search matches a
+ * frame of what is enlarged, and all names that match. */
+enum cpprof_status
+cpprof__found_view(struct cpprof__report *r);
 enum cpprof_status
 cpprof__times_view(struct cpprof__report *r);
 enum cpprof_status

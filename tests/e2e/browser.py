@@ -175,3 +175,15 @@ def boxes(b):
 def click_box(b, name):
     box = boxes(b)[name]
     b.click(box["x"] + box["width"] / 2, box["y"] + 8)
+
+
+# ---- the page of `cpprof http` -------------------------------------------------
+
+def ready(b):
+    return b.wait("window.cpprof && document.getElementById('main')"
+                  ".dataset.state === 'ready'", 20)
+
+
+def text(b, selector):
+    return b.tell("document.querySelector(%s).textContent" %
+                  json.dumps(selector))

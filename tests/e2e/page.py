@@ -135,7 +135,29 @@ def test_search(b):
     found = b.tell("document.getElementById('found').textContent")
     TAP.ok("what is inside a match is not counted twice", "100.00%" in found,
            found)
+    TAP.ok("where all boxes are drawn the sum is one", "at least" not in found,
+           found)
     b.key("Escape")
+    b.write("/")
+    b.write("(([a-z_]+)+)+@")
+    TAP.same("a repeated group is refused, which could take for ever", b.tell(
+        "document.getElementById('found').textContent"),
+        "a group cannot be repeated here")
+    b.key("Escape")
+
+
+def test_hidden(b):
+    b.write("/")
+    b.write("read")
+    found = b.tell("document.getElementById('found').textContent")
+    TAP.ok("where boxes are not drawn the sum is the least", "at least 700 " in
+           found, found)
+    b.key("Escape")
+    b.write("/")
+    b.write("main")
+    found = b.tell("document.getElementById('found').textContent")
+    TAP.ok("but not where all of them are inside of matches", "at least" not in
+           found, found)
 
 
 def test_difference(b):
@@ -197,6 +219,9 @@ def run(program):
         b.open(make("flame.html", "-flamegraph", "now.folded"))
         for test in (test_boxes, test_zoom, test_keys, test_search):
             test(b)
+        b.open(make("cut.html", "-flamegraph", "-nodefraction=0.5",
+                    "now.folded"))
+        test_hidden(b)
         b.open(make("diff.html", "-flamegraph", "-diff_base=before.folded",
                     "now.folded"))
         test_difference(b)

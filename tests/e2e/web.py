@@ -478,6 +478,29 @@ def test_other_ways(s):
         ("call", "eval", "main"): 450})
 
 
+def test_found(s):
+    def value(query):
+        found = s.data("found?" + query)
+        return found["value"], sorted(found["names"])
+    whole = sum(v for _, v, _ in boxes(s.data("boxes"))[:1])
+    tap.same("a search adds up the stacks in which something matches",
+             value("q=%5E(eval%7Ccall)%24"), (500, ["call", "eval"]))
+    tap.same("which may be all", value("q=.")[0], whole)
+    tap.same("of what is enlarged", value("q=%5Erare%24&z=" + address(
+        ("main", "eval"))), value("q=%5Erare%24"))
+    tap.same("from that box on", value("q=%5Emain%24&z=" + address(
+        ("main", "eval")))[0], 0)
+    tap.same("and with it", value("q=eval&z=" + address(("main", "eval")))[0],
+             500)
+    tap.same("of callers", value("q=%5Emain%24&p=%5Ecall%24&callers=t"),
+             (450, ["main"]))
+    tap.same("but not of callees", value("q=%5Emain%24&p=%5Ecall%24"),
+             (0, ["main"]))
+    tap.same("an expression that is none", s.get("/ui/api/found?q=%28")[0], 400)
+    tap.same("nothing is looked for in a box that is not there",
+             value("q=.&z=%016x" % 1)[0], 0)
+
+
 def test_table(s):
     data = s.data("table")
     text = report("-top", "-trim=false", "-unit=ns", CPU).decode()
@@ -489,6 +512,12 @@ def test_table(s):
     got = {n: (unit(f), unit(c)) for n, f, c in
            zip(data["names"], data["flat"], data["cum"])}
     tap.same("the table is that of -top", got, wanted)
+    data = s.data("table?q=%5Eruntime&sort=cum&max=2")
+    found = {n: int(re.sub("ns", "", c)) for n, (_, c) in wanted.items()
+             if n.startswith("runtime")}
+    tap.same("a search leaves the rows that match, the largest by what it is "
+             "sorted by", (data["rows"], data["cum"]),
+             (len(found), sorted(found.values(), reverse=True)[:2]))
     tap.same("or its first rows", len(s.data("table?max=3")["names"]), 3)
     tap.same("and says how many there are", s.data("table?max=3")["rows"],
              len(wanted))
@@ -840,6 +869,7 @@ def main():
         s = Server("-symbolize=none", "new", cwd=folder).ready()
         test_boxes(s)
         test_other_ways(s)
+        test_found(s)
         s.close()
         test_difference(folder)
         test_configs(folder)

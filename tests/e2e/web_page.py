@@ -20,7 +20,8 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
-from browser import Browser, boxes, click_box, find_browser  # noqa: E402
+from browser import (Browser, boxes, click_box, find_browser,  # noqa: E402
+                     ready, text)
 import web_server  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
@@ -44,16 +45,6 @@ BEFORE = STACKS.replace("read 400", "read 100").replace("rare 10", "gone 7")
 class Server(web_server.Server):
     def __init__(self, *words, cwd=None):
         super().__init__("-symbolize=none", *words, cwd=cwd)
-
-
-def ready(b):
-    return b.wait("window.cpprof && document.getElementById('main')"
-                  ".dataset.state === 'ready'", 20)
-
-
-def text(b, selector):
-    return b.tell("document.querySelector(%s).textContent" %
-                  json.dumps(selector))
 
 
 def click(b, name):
@@ -133,7 +124,7 @@ def test_keys(b):
     b.write("/")
     b.write("rea")
     b.wait("document.getElementById('found').textContent", 5)
-    tap.same("search adds up what matches", text(b, "#found"), "2, 700 (70.00%)")
+    tap.same("search adds up what matches", text(b, "#found"), "2 drawn, 700 (70.00%)")
     b.key("Enter")
     b.write("n")
     tap.ok("n goes to the next match", text(b, "#detail").startswith("read"),
@@ -204,7 +195,8 @@ def test_sandwich(b, s):
     b.write("^(main|call)$")
     b.wait("document.getElementById('found').textContent", 5)
     tap.same("search tells callers and callees apart", text(b, "#found"),
-             "callees 1, 410 (41.00%); callers 1, 500 (50.00%)")
+             "callees 1 drawn, 410 (41.00%); callers 1 drawn, 500 "
+             "(50.00%)")
     b.key("Escape")
     before = b.tell("history.length")
     b.key("Escape")
@@ -255,6 +247,14 @@ def test_top(b, s):
     b.key("ArrowRight")
     tap.ok("and opens and closes by keys", b.tell(names)[2:] == ["3parse", "3eval"]
            or b.tell(names)[2:] == ["3eval", "3parse"], b.tell(names))
+    b.write("/")
+    b.write("^(eval|rare)$")
+    b.wait("document.getElementById('found').textContent", 5)
+    tap.same("search in the tree marks rows and adds up", (text(b, "#found"),
+             text(b, "mark")), ("1 drawn, 500 (50.00%)", "eval"))
+    b.key("Enter")
+    b.write("n")
+    tap.same("and n goes to one", text(b, "#detail"), "main \u203a eval")
     calm(b, "top and tree")
 
 
@@ -451,6 +451,7 @@ def test_deeper(b, folder):
     first = b.tell("view.flame.boxes.n")
     b.write("/")
     b.write("^mid")
+    b.wait("document.getElementById('found').textContent", 5)
     b.key("Enter")
     b.write("n")
     b.key("Enter")

@@ -112,6 +112,8 @@ take_own(struct cpprof__web_query *q, const char *name, const char *value)
 {
     if (strcmp(name, "p") == 0)
         q->pivot = *value ? value : NULL;
+    else if (strcmp(name, "q") == 0)
+        q->search = *value ? value : NULL;
     else if (strcmp(name, "z") == 0)
         q->zoom = *value ? value : NULL;
     else if (strcmp(name, "sym") == 0)

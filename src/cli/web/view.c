@@ -68,6 +68,7 @@ static const struct view {
     struct cpprof__report_maker maker; /* of JSON, but for text: of HTML */
 } views[] = {
     {"boxes", {cpprof__boxes_view, CPPROF__STREAM}},
+    {"found", {cpprof__found_view, CPPROF__STREAM}},
     {"table", {cpprof__table_view, CPPROF__STREAM}},
     {"labels", {cpprof__tags, CPPROF__STREAM}},
     {"times", {cpprof__times_view, CPPROF__STREAM}},
@@ -212,6 +213,7 @@ make_view(struct pprof_profile *p, const struct work *work,
                  : q->inverted ? CPPROF__FROM_LEAF
                                : CPPROF__FROM_ROOT,
         .pivot = q->pivot,
+        .search = q->search,
         .zoom = q->zoom,
         .fraction = LEAST_PIXELS / width,
         .max_boxes = MAX_BOXES,

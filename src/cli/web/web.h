@@ -84,7 +84,7 @@ cpprof__web_say(struct cpprof__web_call *call, int status, const char *text);
 struct cpprof__web_query {
     struct cpprof__settings settings;
     char *text; /* the memory of the rest */
-    const char *pivot, *zoom, *symbol;
+    const char *pivot, *search, *zoom, *symbol;
     const char *config; /* the name of a saved one */
     double width;       /* pixels; 0: none was given */
     uint64_t max;       /* bytes of a text, or rows of a table; 0: all */

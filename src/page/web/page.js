@@ -22,13 +22,8 @@ function put(element, made) {
   main.dataset.state = 'ready';
 }
 const charts = () => view ? [view.flame, view.callers].filter(c => c) : [];
-function expression() {
-  const text = search.value;
-  search.className = '';
-  if (!text || /^\w+=/.test(text)) return null;
-  try { return new RegExp(text); }
-  catch (e) { search.className = 'bad'; return null; }
-}
+// What is searched for, if the field has no option.
+const expression = () => /^\w+=/.test(search.value) ? '' : search.value;
 
 // ---- the bar -------------------------------------------------------------------
 
@@ -112,25 +107,58 @@ function options() {
   return made;
 }
 
-function applySearch() {
-  const e = expression(), found = [];
-  for (const part of [...charts(), ...(view && view.search ? [view] : [])]) {
-    const changes = e || part.hits, more = part.search(e);
-    if (more) found.push(foundText(more));
-    if (changes && part.draw) part.draw();
+// The server matches and adds up: it knows what is too small to be drawn, and
+// there an expression takes no longer than names are long.
+const askFor = (part, text) => part.find ? part.find(text) : ask('found',
+  {q: text, ...part.asked}, 'found ' + (part.options && part.options.label));
+function showFound(part, data, text) {
+  if (part.find) return part.show(data, text);
+  const names = new Set(data.names);
+  const {n} = part.search(name => names.has(name), text);
+  if (part.draw) part.draw();
+  return {n, sum: data.value};
+}
+function searchNothing(part) {
+  const changes = part.hits;
+  part.search(null);
+  if (changes && part.draw) part.draw();
+}
+let searches = 0; // a later one wins
+let searched = null; // when the last one is there
+const applySearch = () => searched = searchParts();
+async function searchParts() {
+  const mine = ++searches, text = expression();
+  const parts = [...charts(), ...(view && view.search ? [view] : [])];
+  search.className = search.title = '';
+  if (!text) {
+    parts.forEach(searchNothing);
+    $('found').textContent = noted;
+    return;
   }
-  $('found').textContent = found.length < 2 ? found[0] || noted :
-    'callees ' + found[0] + '; callers ' + found[1];
+  try {
+    const data = await Promise.all(parts.map(part => askFor(part, text)));
+    if (mine !== searches) return;
+    const found = parts.map((part, k) => showFound(part, data[k], text));
+    $('found').textContent = found.length < 2 ? found.map(foundText).join() ||
+      noted : 'callees ' + foundText(found[0]) + '; callers ' +
+      foundText(found[1]);
+  } catch (e) {
+    if (mine !== searches || e.name === 'AbortError') return;
+    parts.forEach(searchNothing);
+    search.className = 'bad';
+    search.title = e.message;
+    $('found').textContent = '';
+  }
 }
 function foundText({n, sum}) {
   const p = view.flame ? view.flame.print : view.print;
-  return n + (sum === undefined || !p ? ' found' : ', ' + p.number(sum) +
-    ' (' + p.percent(sum) + ')');
+  return n + (!p ? ' found' : (view instanceof Top ? ', ' : ' drawn, ') +
+    p.number(sum) + ' (' + p.percent(sum) + ')');
 }
 
 // A filter for what is searched or selected; focus and show from replace.
 function refine(name, text) {
-  if (!text) text = search.value && expression() ? search.value :
+  if (!text) text = expression() && search.className !== 'bad' ? search.value :
     selectedName() && whole(selectedName());
   if (!text) { tell('search for something, or select it, first'); return; }
   const before = ['i', 'h'].includes(name) ? effective(name) : '';
@@ -180,6 +208,7 @@ const pixels = () => Math.min(Math.max(Math.ceil(
 // with the deeper ones that the server has. False: another view came.
 async function enlarge(mine, flame, all, more, z, slot) {
   const least = (flame.options.skip || 1) - 1;
+  flame.asked = {...more, w: '', z};
   let boxes = boxesOf(all), i = boxes.find(z);
   if (i < 0 && flame.boxes) {
     boxes = boxesOf(flame.boxes.data);
@@ -193,7 +222,10 @@ async function enlarge(mine, flame, all, more, z, slot) {
   if (mine !== round) return false;
   const better = boxesOf(deeper), at = deeper.zoom < 0 ? -1 : better.find(z);
   if (at >= 0) flame.show(better, at);
-  else tell('The box that was enlarged is not there any more.');
+  else {
+    flame.asked.z = '';
+    tell('The box that was enlarged is not there any more.');
+  }
   return true;
 }
 
@@ -279,7 +311,7 @@ async function showSandwich(mine) {
 }
 
 async function showTop(mine, picks) {
-  const data = await ask('table', {max: MOST_ROWS}, 'view');
+  const data = await askTable('');
   if (mine !== round) return;
   if (!data.rows) {
     put(note(nothing()));
@@ -493,7 +525,8 @@ function outwards() {
     (view && view.flame);
   if (chart) chart.outwards();
 }
-function nextMatch(step) {
+async function nextMatch(step) {
+  await searched;
   charts().forEach(c => c.next(step));
   if (view && view.match) view.match(step);
 }

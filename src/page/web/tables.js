@@ -4,13 +4,13 @@
 'use strict';
 const ROW = 23;
 
-// Text with what matches marked.
-function marked(text, expression) {
+// Text with a part of it marked.
+function marked(text, part) {
   const e = document.createDocumentFragment();
-  const match = expression && text.match(expression);
-  if (!match || !match[0]) { e.append(text); return e; }
-  e.append(text.slice(0, match.index), make('mark', {}, match[0]),
-    text.slice(match.index + match[0].length));
+  const at = part ? text.indexOf(part) : -1;
+  if (at < 0) { e.append(text); return e; }
+  e.append(text.slice(0, at), make('mark', {}, part),
+    text.slice(at + part.length));
   return e;
 }
 
@@ -20,6 +20,7 @@ class List {
   constructor(columns, on) {
     this.columns = columns;
     this.on = on;
+    this.rows = []; // until they are there
     this.selected = -1;
     this.head = make('tr');
     this.body = make('tbody');
@@ -108,16 +109,27 @@ class List {
 
 const MOST_ROWS = 50000;
 
+const sortedBy = () => param('by') || (param('sort') === 'cum' ? 'cum' : 'flat');
+// The rows that match. Where there are more than the page takes, they are those
+// that have most of what it sorts by.
+async function askTable(expression) {
+  const more = {max: MOST_ROWS, q: expression};
+  const by = sortedBy().replace('%', '');
+  const data = await ask('table', more, 'view');
+  return data.rows > data.names.length && /^(flat|cum)$/.test(by) ?
+    ask('table', {...more, sort: by}, 'view') : data;
+}
+
 // The table of functions: on {open(name), menu(name, x, y), tell(text)}.
 class Top {
   constructor(data, on) {
-    this.data = data;
+    this.data = this.all = data;
     this.on = on;
     this.print = printer(data);
-    this.by = param('by') || (param('sort') === 'cum' ? 'cum' : 'flat');
+    this.by = sortedBy();
     this.list = new List(this.columns(), {
-      open: row => on.open(data.names[row]),
-      menu: (row, x, y) => on.menu(data.names[row], x, y),
+      open: row => this.on.open(this.data.names[row]),
+      menu: (row, x, y) => this.on.menu(this.data.names[row], x, y),
       sort: id => { this.by = id; go(state.view, {by: id}, true); }});
     this.element = this.list.element;
   }
@@ -128,7 +140,7 @@ class Top {
     const value = (id, label, title) => {
       const of = most(id);
       return {id, label, title, cell: (row, td) => {
-        const v = d[id][row];
+        const v = this.data[id][row];
         td.className = 'bar-cell' + (!d.diff ? '' : v > 0 ? ' more' :
           v < 0 ? ' less' : '');
         td.style.backgroundSize = Math.abs(v) / of * 100 + '% 2px';
@@ -138,13 +150,13 @@ class Top {
     const percent = (id, of) => ({id, label: '%', wide: true,
       cell: (row, td) => {
         td.className = 'wide dim';
-        td.textContent = p.percent(d[of][row]);
+        td.textContent = p.percent(this.data[of][row]);
       }});
     const pair = (id, of, title) => ({id, label: title, wide: true,
       cell: (row, td) => {
-        const old = d['old_' + of][row];
+        const old = this.data['old_' + of][row], now = old + this.data[of][row];
         td.className = 'wide dim';
-        td.textContent = p.number(old) + ' \u2192 ' + p.number(old + d[of][row]);
+        td.textContent = p.number(old) + ' \u2192 ' + p.number(now);
       }});
     const columns = [value('flat', 'flat', 'of the function itself'),
       percent('flat%', 'flat')];
@@ -153,17 +165,15 @@ class Top {
       percent('cum%', 'cum'));
     if (d.diff) columns.push(pair('old_cum', 'cum', 'old \u2192 new'));
     columns.push({id: 'name', label: 'function', cell: (row, td) => {
-      td.title = shown(d.names[row]);
-      td.append(marked(shown(d.names[row]), this.expression));
+      td.title = shown(this.data.names[row]);
+      td.append(marked(td.title, this.text));
     }});
     return columns;
   }
-  // Those that match, in their order; and those of a comparison that are asked
-  // for.
+  // All in their order, but of a comparison those that are asked for.
   rows() {
     const d = this.data, only = param('only'), rows = [];
     for (const i of this.order(this.by.replace('%', ''))) {
-      if (this.expression && !this.expression.test(d.names[i])) continue;
       if (only && d.diff && !this.is(only, i)) continue;
       rows.push(i);
     }
@@ -184,17 +194,21 @@ class Top {
     return only === 'grew' ? d.cum[i] > 0 : only === 'shrank' ? d.cum[i] < 0 :
       only === 'new' ? !old && now : only === 'gone' ? old && !now : true;
   }
-  search(expression) {
-    this.expression = expression;
-    this.by = param('by') || (param('sort') === 'cum' ? 'cum' : 'flat');
+  find(text) { return askTable(text); }
+  search() { this.show(this.all, ''); }
+  show(data, text) {
+    this.data = data;
+    this.text = text;
+    this.by = sortedBy();
     const rows = this.rows(), d = this.data;
     this.list.show(rows, this.by);
     const flat = rows.reduce((sum, i) => sum + d.flat[i], 0);
     const p = this.print;
     this.on.tell(rows.length + ' functions, flat ' + (d.diff ? p.signed(flat) :
       p.number(flat)) + ' (' + p.percent(flat).replace('-0.00', '0.00') + ')' +
-      (d.rows > d.names.length ? ', of the largest ' + d.names.length : ''));
-    return expression ? {n: rows.length, sum: flat} : null;
+      (d.rows > d.names.length ? ', of the largest ' + d.names.length + ' of ' +
+      d.rows : ''));
+    return {n: rows.length, sum: flat};
   }
   key(name) { return this.list.key(name); }
   selectedName() {
@@ -290,8 +304,7 @@ class Tree {
     const name = hidden ? 'smaller ones' : shown(b.name(i));
     const first = make('td', {title: name}, make('span', {className: 'twist',
       'aria-hidden': 'true'}, has ? '\u25b8' : ''),
-    hidden ? make('span', {className: 'dim'}, name) : marked(name,
-      this.expression));
+    hidden ? make('span', {className: 'dim'}, name) : this.marked(b.name(i)));
     // Names keep some room, however deep they are.
     first.style.paddingLeft = 'min(' + (14 * level - 4) + 'px, 30vw)';
     const v = hidden || b.value(i), isDiff = b.data.diff && !hidden;
@@ -345,16 +358,30 @@ class Tree {
     if (i >= 0)
       this.on.tell(tr.boxes.path(i).map(shown).join(' \u203a ') || 'root');
   }
-  search(expression) {
-    this.expression = expression;
+  // The text where the name has it, else the whole name.
+  marked(name) {
+    const label = shown(name);
+    return marked(label, !this.test || !this.test(name) ? '' :
+      label.includes(this.text) ? this.text : label);
+  }
+  search(test, text) {
+    this.test = test;
+    this.text = text;
     for (const tr of this.body.children) {
-      const i = +tr.dataset.i;
-      if (i < 0) continue;
-      const td = tr.firstChild;
-      td.replaceChildren(td.firstChild, marked(shown(tr.boxes.name(i)),
-        expression));
+      const i = +tr.dataset.i, td = tr.firstChild;
+      if (i > 0)
+        td.replaceChildren(td.firstChild, this.marked(tr.boxes.name(i)));
     }
-    return null;
+    return {n: this.body.querySelectorAll('mark').length};
+  }
+  // The next row that is open and matches.
+  match(step) {
+    let tr = this.chosen;
+    do
+      tr = step > 0 ? tr.nextSibling || this.body.firstChild :
+        tr.previousSibling || this.body.lastChild;
+    while (tr !== this.chosen && !tr.querySelector('mark'));
+    this.select(tr);
   }
   key(name) {
     const tr = this.chosen, isOpen = tr.getAttribute('aria-expanded') === 'true';

@@ -268,14 +268,14 @@ async function graphView(on) {
     if (menu(event)) event.preventDefault();
   });
   return {element: e, has_nodes: nodes().length > 0, selectedName: () =>
-    selected && nameOf(selected), search: expression => {
+    selected && nameOf(selected), search: test => {
     let n = 0;
     for (const node of nodes()) {
-      const hit = expression && expression.test(nameOf(node));
+      const hit = test && test(nameOf(node));
       node.classList.toggle('hit', !!hit);
       n += !!hit;
     }
-    return expression ? {n} : null;
+    return {n};
   }, match: step => {
     const hits = nodes().filter(n => n.classList.contains('hit'));
     const among = hits.length ? hits : nodes(), k = among.indexOf(selected);

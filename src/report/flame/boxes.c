@@ -7,6 +7,9 @@
  * until a stack begins with its path. A large box, which is what people click
  * on, is found in one of the first of them. For a small one most stacks are
  * left after a few calls, if the way to it is known.
+ *
+ * A search adds up samples, not boxes: most functions of a profile have boxes
+ * that are too small to be sent.
  */
 #include "report/flame/boxes.h"
 
@@ -41,31 +44,34 @@ folds_of(const struct cpprof__report *r)
     return r->options->flags & PPROF_REPORT_FOLD_RECURSION;
 }
 
-/* ------------------------------------------------------------- pivots ---- */
+/* ------------------------------------------------------------ matches ---- */
 
+/* Set *made to a byte for each node: does its name match? To be freed in any
+ * case. `what` names the expression in errors. */
 static enum cpprof_status
-find_pivots(struct drawing *d)
+find_matches(struct drawing *d, const char *expression, const char *what,
+             uint8_t **made)
 {
     struct cpprof_error *error = d->r->error;
     struct cpprof__buffer name = {0};
-    struct cpprof__regexp *pivot;
+    struct cpprof__regexp *matching;
     enum cpprof_status status;
     size_t i;
 
-    status = cpprof__regexp_make(d->r->view->pivot, "pivot", &pivot, error);
+    status = cpprof__regexp_make(expression, what, &matching, error);
     if (status != CPPROF_OK)
         return status;
-    d->pivots = cpprof__calloc(d->g.nodes.n + 1, 1);
-    for (i = 0; d->pivots && i < d->g.nodes.n; i++) {
+    *made = cpprof__calloc(d->g.nodes.n + 1, 1);
+    for (i = 0; *made && i < d->g.nodes.n; i++) {
         name.n = 0;
         cpprof__stacks_name(&d->g, &d->g.nodes.at[i], &name);
-        d->pivots[i] = cpprof__regexp_matches(
-            pivot, name.n ? (char *)name.data : "", name.n);
+        (*made)[i] = cpprof__regexp_matches(
+            matching, name.n ? (char *)name.data : "", name.n);
     }
-    status = cpprof__regexp_status(pivot, error);
-    if (status == CPPROF_OK && (!d->pivots || name.failed))
+    status = cpprof__regexp_status(matching, error);
+    if (status == CPPROF_OK && (!*made || name.failed))
         status = cpprof__fail_nomem(error);
-    cpprof__regexp_free(pivot);
+    cpprof__regexp_free(matching);
     cpprof__buffer_free(&name);
     return status;
 }
@@ -300,17 +306,38 @@ print(struct drawing *d)
     return print_boxes(d);
 }
 
+/* The graph, and what a view asks of it: the pivots, and the way to the box
+ * that is enlarged. */
+static enum cpprof_status
+begin(struct drawing *d)
+{
+    const struct cpprof__view *view = d->r->view;
+    enum cpprof_status status = cpprof__stacks_graph(&d->g, d->r);
+
+    if (status == CPPROF_OK && view && view->order >= CPPROF__CALLEES)
+        status = find_matches(d, view->pivot, "pivot", &d->pivots);
+    if (status == CPPROF_OK && view && view->zoom)
+        status = find_zoomed(d);
+    return status;
+}
+
+static void
+end(struct drawing *d)
+{
+    cpprof__stack_tree_free(&d->tree);
+    cpprof__graph_free(&d->g);
+    CPPROF__ARRAY_FREE(&d->way);
+    cpprof__free(d->pivots);
+    cpprof__free(d->name);
+}
+
 enum cpprof_status
 cpprof__print_boxes(struct cpprof__report *r, struct cpprof__stack_cut cut)
 {
     const struct cpprof__view *view = r->view;
     struct drawing d = {.r = r};
-    enum cpprof_status status = cpprof__stacks_graph(&d.g, r);
+    enum cpprof_status status = begin(&d);
 
-    if (status == CPPROF_OK && view && view->order >= CPPROF__CALLEES)
-        status = find_pivots(&d);
-    if (status == CPPROF_OK && view && view->zoom)
-        status = find_zoomed(&d);
     cut.order = view ? view->order : CPPROF__FROM_ROOT;
     cut.folds = folds_of(r);
     cut.pivots = d.pivots;
@@ -321,11 +348,7 @@ cpprof__print_boxes(struct cpprof__report *r, struct cpprof__stack_cut cut)
     d.name = cpprof__calloc(d.g.nodes.n + 1, sizeof *d.name);
     if (status == CPPROF_OK && (!d.name || !print(&d)))
         status = cpprof__fail_nomem(r->error);
-    cpprof__stack_tree_free(&d.tree);
-    cpprof__graph_free(&d.g);
-    CPPROF__ARRAY_FREE(&d.way);
-    cpprof__free(d.pivots);
-    cpprof__free(d.name);
+    end(&d);
     return status;
 }
 
@@ -335,4 +358,75 @@ cpprof__boxes_view(struct cpprof__report *r)
     return cpprof__print_boxes(
         r, (struct cpprof__stack_cut){.fraction = r->view->fraction,
                                       .max_boxes = r->view->max_boxes});
+}
+
+/* ------------------------------------------------------------- search ---- */
+
+/* Has the stack of a sample, from the box that is enlarged on, a match? */
+static bool
+has_match(const struct drawing *d, size_t sample, const uint8_t *matches)
+{
+    enum cpprof__stack_order order = d->r->view->order;
+    struct cpprof__stack_rest rest;
+    uint32_t node = CPPROF__NO_NODE;
+    bool is_inline, folds = folds_of(d->r);
+    size_t depth = 0;
+
+    if (!cpprof__stack_start(&d->g, order, d->pivots, sample, &rest))
+        return false;
+    while (cpprof__stack_step_over(&d->g, order, sample, &rest,
+                                   folds ? node : CPPROF__NO_NODE, &node,
+                                   &is_inline)) {
+        if (depth < d->way.n && node != d->way.at[depth])
+            return false;
+        if (++depth >= d->way.n && matches[node])
+            return true;
+    }
+    return false;
+}
+
+static void
+print_found(struct drawing *d, const uint8_t *matches)
+{
+    bool is_lost = d->r->view->zoom && !d->is_found;
+    __int128 sum = 0; /* of any number of values */
+    size_t i;
+
+    for (i = 0; !is_lost && i < d->g.p->samples.n; i++) {
+        int64_t value = cpprof__values(d->g.p, i)[d->g.value];
+
+        if (value && has_match(d, i, matches))
+            sum += value;
+    }
+    cpprof__buffer_printf(out_of(d), "{\"value\":%.17g,\"names\":[",
+                          (double)sum);
+    for (i = 0; i < d->g.nodes.n; i++) {
+        struct cpprof__buffer name = {0};
+
+        if (!matches[i])
+            continue;
+        cpprof__stacks_name(&d->g, &d->g.nodes.at[i], &name);
+        print_name(d, name.n ? (char *)name.data : "", name.n);
+        out_of(d)->failed |= name.failed;
+        cpprof__buffer_free(&name);
+        cpprof__sink_mind(&d->r->sink);
+    }
+    cpprof__buffer_printf(out_of(d), "]}\n");
+}
+
+enum cpprof_status
+cpprof__found_view(struct cpprof__report *r)
+{
+    struct drawing d = {.r = r};
+    uint8_t *matches = NULL;
+    enum cpprof_status status = begin(&d);
+
+    if (status == CPPROF_OK)
+        status = find_matches(&d, r->view->search ? r->view->search : "",
+                              "search", &matches);
+    if (status == CPPROF_OK)
+        print_found(&d, matches);
+    cpprof__free(matches);
+    end(&d);
+    return status;
 }

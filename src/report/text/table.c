@@ -3,7 +3,8 @@
  * For the page of `cpprof http`: the table of -top as JSON, with what a
  * comparison needs, and what there is in a profile to choose from.
  *
- * The rows are those of -top in its order, and at most view->max_rows of them.
+ * The rows are those of -top in its order whose names match view->search, and
+ * at most view->max_rows of them.
  * In a comparison each has the values of the base as well, which are those of
  * the samples with a negative value: flat and cum are then new minus old.
  */
@@ -150,12 +151,39 @@ print(struct table *table)
     cpprof__buffer_printf(&r->sink.buffer, "}\n");
 }
 
+/* Leave the rows whose names match. */
+static enum cpprof_status
+search(struct cpprof__trimmed *t)
+{
+    struct cpprof__regexp *matching;
+    enum cpprof_status status = cpprof__regexp_make(
+        t->r->view->search, "search", &matching, t->r->error);
+    size_t i, n = 0;
+
+    if (status != CPPROF_OK)
+        return status;
+    for (i = 0; i < t->rows.n; i++) {
+        const struct cpprof__report_row *row = &t->rows.at[i];
+
+        if (cpprof__regexp_matches(
+                matching, row->n_name ? (char *)t->names.data + row->name : "",
+                row->n_name))
+            t->rows.at[n++] = *row;
+    }
+    t->rows.n = n;
+    status = cpprof__regexp_status(matching, t->r->error);
+    cpprof__regexp_free(matching);
+    return status;
+}
+
 enum cpprof_status
 cpprof__table_view(struct cpprof__report *r)
 {
     struct table table = {.is_diff = false};
     enum cpprof_status status = cpprof__trimmed_make(&table.t, r, 0);
 
+    if (status == CPPROF_OK && r->view->search)
+        status = search(&table.t);
     if (status == CPPROF_OK)
         status = add_base(&table);
     if (status == CPPROF_OK)
