@@ -197,6 +197,33 @@ callgrind_lines_stay_lines()
 }
 check "a name is one line of callgrind" callgrind_lines_stay_lines
 
+# dot draws the character that an entity means.
+entities_of_names_are_drawn_as_they_are()
+{
+    PYTHONPATH=$tests python3 - <<'PY' >entities
+import sys
+from protobuf import chunk, varint
+number = lambda field, value: varint(field << 3) + varint(value)
+names = [b"&copy;x", b"a&&b"]
+sys.stdout.buffer.write(
+    chunk(1, number(1, 1) + number(2, 2)) +
+    chunk(2, chunk(1, varint(1) + varint(2)) + chunk(2, varint(7))) +
+    b"".join(chunk(4, number(1, k) + chunk(4, number(1, k))) +
+             chunk(5, number(1, k) + number(2, k + 2)) for k in (1, 2)) +
+    b"".join(chunk(6, text) for text in [b"", b"cpu", b"count"] + names))
+PY
+    run "$cpprof" -symbolize=none -svg -output=entities.svg entities
+    same "$status" 0 && python3 - <<'PY'
+import xml.etree.ElementTree as tree
+root = tree.parse("entities.svg").getroot()
+texts = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+tips = " ".join(v for e in root.iter() for k, v in e.attrib.items()
+                if k.endswith("title"))
+assert "&copy;x" in texts and "a&&b" in texts, texts
+assert "&copy;x (" in tips and "a&&b (" in tips, tips
+PY
+}
+
 if command -v dot >/dev/null; then
     check "names and labels of a profile stay text" names_stay_text
     check "names of any character are XML" svg_is_xml
@@ -206,6 +233,8 @@ if command -v dot >/dev/null; then
     check "pdf is a PDF" picture_begins_with pdf %PDF
     check "ps is PostScript" picture_begins_with ps %!PS
     check "browser gets a picture" viewer_gets_file
+    check "entities of names are drawn as they are" \
+        entities_of_names_are_drawn_as_they_are
     check "files of viewers are removed" viewer_files_are_removed
     check "a viewer that fails is told of" viewer_that_fails_is_told
     check "dense graph is drawn in a moment" dense_graph_is_drawn_in_a_moment

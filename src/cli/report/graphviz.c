@@ -40,8 +40,29 @@ take(void *ctx, const void *data, size_t n)
     return text->failed ? ENOMEM : 0;
 }
 
+/* As dot is to read a text: it gives up on some bytes that are no UTF-8, and
+ * draws what an entity of HTML means, which no name or label is to be. */
+static void
+put_for_dot(struct cpprof__buffer *out, const struct cpprof__buffer *text)
+{
+    struct cpprof__buffer clean = {0};
+    const char *at, *next, *end;
+
+    cpprof__put_utf8(&clean, (const char *)text->data, text->n);
+    at = (const char *)clean.data;
+    end = at + clean.n;
+    while (clean.n && (next = memchr(at, '&', (size_t)(end - at)))) {
+        cpprof__buffer_append(out, at, (size_t)(next - at));
+        cpprof__buffer_append(out, "&amp;", 5);
+        at = next + 1;
+    }
+    cpprof__buffer_append(out, at, (size_t)(end - at));
+    out->failed |= clean.failed;
+    cpprof__buffer_free(&clean);
+}
+
 /* Write the graph's text to a file without a name, to be read from its start.
- * dot gives up on some bytes that are no UTF-8. */
+ */
 static enum cpprof_status
 write_graph(struct pprof_profile *profile,
             const struct pprof_report_options *options, int *fd,
@@ -63,7 +84,7 @@ write_graph(struct pprof_profile *profile,
     cpprof_writer_to_fd(*fd, &writer);
     status = pprof_report_write(profile, &to_text, PPROF_REPORT_DOT, &o, error);
     if (status == CPPROF_OK) {
-        cpprof__put_utf8(&clean, (const char *)text.data, text.n);
+        put_for_dot(&clean, &text);
         failure = clean.failed ? ENOMEM
                                : writer.write(writer.ctx, clean.data, clean.n);
     }
