@@ -105,6 +105,7 @@ function show(next) {
     make('div', {}, shown(line))));
   chart.boxes = new Boxes(data, order);
   zoomTo(0);
+  if (!chart.boxes.w[0]) tell('The profile is empty, or all its values are 0.');
 }
 // What is drawn, for tests.
 window.cpprof = {shown: () => chart.drawn()};

@@ -159,10 +159,12 @@ filter(struct cpprof__report *r, struct cpprof__regexp *const *e)
     return cpprof__prune_from(r->p, e[PRUNE_FROM], r->error);
 }
 
+/* Free them in any case. */
 static enum cpprof_status
-apply_filters(struct cpprof__report *r)
+make_expressions(const struct pprof_report_options *o,
+                 struct cpprof__regexp *e[N_EXPRESSIONS],
+                 struct cpprof_error *error)
 {
-    const struct pprof_report_options *o = r->options;
     const struct {
         const char *what, *text;
     } all[N_EXPRESSIONS] = {
@@ -175,14 +177,36 @@ apply_filters(struct cpprof__report *r)
         [TAGSHOW] = {"tagshow", o->tagshow},
         [TAGHIDE] = {"taghide", o->taghide},
     };
-    struct cpprof__regexp *e[N_EXPRESSIONS] = {NULL};
     enum cpprof_status status = CPPROF_OK;
     size_t i;
 
     for (i = 0; i < N_EXPRESSIONS && status == CPPROF_OK; i++)
         if (is_set(all[i].text))
             status =
-                cpprof__regexp_make(all[i].text, all[i].what, &e[i], r->error);
+                cpprof__regexp_make(all[i].text, all[i].what, &e[i], error);
+    return status;
+}
+
+enum cpprof_status
+cpprof__report_check(const struct pprof_report_options *options,
+                     struct cpprof_error *error)
+{
+    struct cpprof__regexp *e[N_EXPRESSIONS] = {NULL};
+    enum cpprof_status status = make_expressions(options, e, error);
+    size_t i;
+
+    for (i = 0; i < N_EXPRESSIONS; i++)
+        cpprof__regexp_free(e[i]);
+    return status;
+}
+
+static enum cpprof_status
+apply_filters(struct cpprof__report *r)
+{
+    struct cpprof__regexp *e[N_EXPRESSIONS] = {NULL};
+    enum cpprof_status status = make_expressions(r->options, e, r->error);
+    size_t i;
+
     if (status == CPPROF_OK)
         status = filter(r, e);
     for (i = 0; i < N_EXPRESSIONS; i++) {

@@ -76,6 +76,11 @@ cpprof__report_make(struct pprof_profile *profile,
                     const struct cpprof__view *view,
                     struct cpprof_error *error);
 
+/* Are all expressions of the options that match names or keys ones? */
+enum cpprof_status
+cpprof__report_check(const struct pprof_report_options *options,
+                     struct cpprof_error *error);
+
 /* The figures of the graph that a heading shows. */
 struct cpprof__shown {
     int64_t flat_sum;

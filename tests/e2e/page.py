@@ -222,6 +222,11 @@ def run(program):
         b.open(make("cut.html", "-flamegraph", "-nodefraction=0.5",
                     "now.folded"))
         test_hidden(b)
+        with open("none.folded", "w", encoding="ascii") as file:
+            file.write("main;read 0\n")
+        b.open(make("none.html", "-flamegraph", "none.folded"))
+        TAP.same("a profile without values says so", info(b),
+                 "The profile is empty, or all its values are 0.")
         b.open(make("diff.html", "-flamegraph", "-diff_base=before.folded",
                     "now.folded"))
         test_difference(b)

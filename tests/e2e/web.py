@@ -786,6 +786,16 @@ def test_download():
     s.close()
 
 
+def test_expressions():
+    """A process that serves would not end by itself."""
+    ran = subprocess.run(
+        [cpprof, "http", ":0", "-no_browser", "-focus=(", CPU],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+    tap.ok("an expression that is none ends the command before it serves",
+           ran.returncode == 2 and "parsing focus regexp" in ran.stderr and
+           ran.stderr.count("\n") == 1, ran)
+
+
 def test_addresses(folder):
     s = Server(CPU, address="localhost:", command=False).ready()
     tap.ok("pprof's -http=localhost: takes a free port", s.port > 1023, s.line)
@@ -881,6 +891,7 @@ def main():
         test_reading(folder)
         test_browser(folder)
         test_download()
+        test_expressions()
         test_addresses(folder)
         test_sources(folder)
     return tap.end()

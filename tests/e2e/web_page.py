@@ -579,6 +579,13 @@ def test_source(b, folder):
                   "'keydown', {key: 'Tab', bubbles: true, cancelable: true}))")
     tap.ok("Tab is left to the browser, which goes on to the next element",
            not kept)
+    b.open(s.url + "source?sym=%5Eread%24")
+    ready(b)
+    b.write("p")
+    tap.ok("p leads from a function's source to its peek", b.wait(
+        "location.pathname.endsWith('peek')", 5))
+    b.open(s.url + "source?sym=read")
+    ready(b)
     b.ask("Emulation.setDeviceMetricsOverride", width=360, height=640,
           deviceScaleFactor=2, mobile=True)
     b.wait("innerWidth === 360", 5)

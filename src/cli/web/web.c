@@ -427,6 +427,8 @@ cpprof__web(const struct cpprof__report_flags *flags,
     sigset_t signals, before;
     int signal;
 
+    if (cpprof__report_check(&flags->options, &error) != CPPROF_OK)
+        return cpprof__cli_fail("%s", error.text);
     web.flags = *flags;
     web.is_foreign = has_url(flags);
     work.read = read;

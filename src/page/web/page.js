@@ -365,7 +365,12 @@ async function showSymbol(mine, make_) {
     return;
   }
   const made = await make_(symbol);
-  if (mine === round) put(made.element, made);
+  if (mine !== round) return;
+  // What is shown is selected, if that is one function.
+  const name = /^\^(.*)\$$/s.test(symbol) && symbol.slice(1, -1).replace(
+    /\\(.)/gs, '$1');
+  made.selectedName = () => name && whole(name) === symbol ? name : null;
+  put(made.element, made);
 }
 
 async function showText(mine, format) {
