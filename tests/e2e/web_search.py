@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The search of the page of `cpprof http`, in a browser.
+"""The search of the page of `cpprof http`, and frames without names.
 
     web_search.py CPPROF      TAP
 """
@@ -12,6 +12,7 @@ sys.path.insert(1, os.path.join(HERE, ".."))
 from browser import (Browser, boxes, click_box, find_browser,  # noqa: E402
                      ready, text)
 import web_server  # noqa: E402
+from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
 
 tap = Tap()
@@ -73,6 +74,31 @@ def test_search(b, folder):
     s.close()
 
 
+def test_nameless(b, folder):
+    number = lambda field, value: varint(field << 3) + varint(value)
+    with open(os.path.join(folder, "nameless"), "wb") as file:
+        file.write(
+            chunk(1, number(1, 1) + number(2, 2)) +
+            chunk(2, chunk(1, varint(1)) + chunk(2, varint(7))) +
+            chunk(3, number(1, 1) + number(2, 0x1000) + number(3, 0x9000) +
+                  number(5, 3)) +
+            chunk(4, number(1, 1) + number(2, 1) + number(3, 0x1234)) +
+            b"".join(chunk(6, t) for t in (b"", b"cpu", b"count", b"/no/file")))
+    s = web_server.Server("-symbolize=none", "nameless", cwd=folder)
+    b.open(s.url + "flamegraph")
+    ready(b)
+    b.key("ArrowDown")
+    b.write("F")
+    tap.same("of a frame without a function no filter is made, and why is told",
+             (text(b, "#detail"), b.tell("location.search")),
+             ("[file <0x1234>] has no function", ""))
+    b.write("m")
+    tap.same("and the menu offers what works", b.tell(
+        "[...document.querySelectorAll('#menu button:enabled kbd')].map(k => "
+        "k.textContent).join('')"), "sc")
+    s.close()
+
+
 def main():
     chromium = find_browser()
     if not chromium:
@@ -82,6 +108,7 @@ def main():
         b = Browser(chromium, os.path.join(folder, "home"), None)
         try:
             test_search(b, folder)
+            test_nameless(b, folder)
         finally:
             b.close()
     return tap.end()

@@ -442,10 +442,14 @@ const ACTIONS = [
   ['show from', 'W', name => refine('sf', whole(name))],
   ['copy the name', 'c', name => copy(name)],
 ];
+// A frame without a function, "[FILE <0xADDRESS>]", can be shown and copied; no
+// filter or report finds it.
+const canDo = (key, name) => 'sc'.includes(key) ||
+  !/^\[.* <0x[0-9a-f]+>\]$/s.test(name);
 function openMenu(name, x, y) {
   const menu = $('menu');
   menu.replaceChildren(...ACTIONS.map(([label, key, act]) => make('button',
-    {role: 'menuitem', onclick: () => { closeMenu(); act(name); }}, label,
+    {role: 'menuitem', disabled: !canDo(key, name), onclick: () => { closeMenu(); act(name); }}, label,
     make('kbd', {}, key))));
   menu.hidden = false;
   menu.style.left = Math.max(Math.min(x, innerWidth - menu.offsetWidth - 4), 0) +
@@ -599,7 +603,8 @@ document.addEventListener('keydown', event => {
   else {
     const action = ACTIONS.find(a => a[1] === key), name = selectedName();
     if (!action) return;
-    if ('FIHW'.includes(key)) refine({F: 'f', I: 'i', H: 'h', W: 'sf'}[key],
+    if (name && !canDo(key, name)) tell(shown(name) + ' has no function');
+    else if ('FIHW'.includes(key)) refine({F: 'f', I: 'i', H: 'h', W: 'sf'}[key],
       name ? whole(name) : '');
     else if (name) action[2](name);
     else tell('select something first');
