@@ -12,39 +12,12 @@
 #include "arch/find_object.h"
 #include "arch/place.h"
 
-#include <elf.h>
-#include <link.h>
-#include <sys/auxv.h>
-
 /* A search meets two new tables only if modules are loaded while it runs. */
 #define MAX_TRIES 4
 
 struct cpprof__module_table cpprof__module_table;
 
 static uint32_t table_wanted CPPROF__AT_START;
-
-/* The part of the program that has its information. Where parts of it lie apart
- * (linked for large pages), libc tells that with the pc alone; of a library it
- * tells all. */
-static bool
-find_in_program(struct cpprof__cfi *cfi)
-{
-    const ElfW(Phdr) *headers = (void *)getauxval(AT_PHDR);
-    size_t i, n = headers ? getauxval(AT_PHNUM) : 0;
-    uintptr_t hdr = (uintptr_t)cfi->hdr, base = 0;
-
-    for (i = 0; i < n; i++)
-        if (headers[i].p_type == PT_PHDR)
-            base = (uintptr_t)headers - headers[i].p_vaddr;
-    for (i = 0; i < n; i++)
-        if (headers[i].p_type == PT_LOAD &&
-            hdr - base - headers[i].p_vaddr < headers[i].p_filesz) {
-            cfi->lo = (const uint8_t *)(base + headers[i].p_vaddr);
-            cfi->hi = cfi->lo + headers[i].p_filesz;
-            return true;
-        }
-    return false;
-}
 
 static bool
 ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)
@@ -58,8 +31,13 @@ ask_libc(uintptr_t pc, struct cpprof__cfi *cfi)
     cfi->hdr = found.dlfo_eh_frame;
     cfi->code_lo = (uintptr_t)cfi->lo;
     cfi->code_hi = (uintptr_t)cfi->hi;
-    if (cfi->hdr && (cfi->hdr < cfi->lo || cfi->hdr >= cfi->hi))
-        find_in_program(cfi);
+    /* Parts of a program that lie apart, as it is linked for large pages, are
+     * told one by one. */
+    if (cfi->hdr && (cfi->hdr < cfi->lo || cfi->hdr >= cfi->hi) &&
+        _dl_find_object((void *)(uintptr_t)cfi->hdr, &found) == 0) {
+        cfi->lo = found.dlfo_map_start;
+        cfi->hi = found.dlfo_map_end;
+    }
     return true;
 }
 
