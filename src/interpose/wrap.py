@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """libcpprof-static.a from libcpprof.a, and what the linker is told with it:
 
-    wrap.py REAL_H options OUTPUT
+    wrap.py REAL_H options|options-of-musl OUTPUT
     wrap.py REAL_H archive OBJCOPY AR OUTPUT LIBCPPROF_A OBJECT...
 
 The names that are taken over (collect/runtime/real.h) become __wrap_NAME there
@@ -26,15 +26,19 @@ def names(text, macro=None):
 def main():
     with open(sys.argv[1], encoding="utf-8") as header:
         text = header.read()
-    if sys.argv[2] == "options":
+    if sys.argv[2].startswith("options"):
         plain = names(text, "CPPROF__NAMES_UNWRAPPED")
         with open(sys.argv[3], "w", encoding="utf-8") as out:
             # Stacks are walked by a table that gcc -static leaves out.
             out.write("--eh-frame-hdr\n")
             # Whatever refers to the rest may come after the archive.
             out.write("--undefined=__wrap_malloc\n")
-            out.writelines("--wrap=%s\n" % name for name in names(text)
-                           if name not in plain)
+            wrapped = [name for name in names(text) if name not in plain]
+            out.writelines("--wrap=%s\n" % name for name in wrapped)
+            # lld takes no member of libc for __real_NAME alone, and leaves 0.
+            # musl does not have them all.
+            if sys.argv[2] == "options":
+                out.writelines("--undefined=%s\n" % name for name in wrapped)
         return
     objcopy, ar, output, library, *objects = sys.argv[3:]
     members = subprocess.run([ar, "t", library], check=True, text=True,

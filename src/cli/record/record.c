@@ -439,6 +439,7 @@ run(struct cpprof__record_options *options)
     struct cpprof__record_ended parts = {options, &folder, {{0}}, {0}};
     struct cpprof__record_chore chore = {options->one ? take_ended : NULL,
                                          &parts};
+    int64_t used_before_ns;
     time_t start;
     int status;
     bool ended;
@@ -455,13 +456,14 @@ run(struct cpprof__record_options *options)
         return result;
     cpprof__record_vm_check(options);
     start = time(NULL);
+    used_before_ns = used_by_children_ns(); /* of who became this by exec */
     result.exit_status = cpprof__record_child_start(options, &folder, &child);
     result.is_started = !result.exit_status;
     if (result.is_started) {
         ended = cpprof__record_child_wait(&child, options->duration_s, chore);
         if (ended) {
             cpprof__record_child_ended(&folder);
-            options->used_ns = used_by_children_ns();
+            options->used_ns = used_by_children_ns() - used_before_ns;
         }
         result.is_written =
             cpprof__record_write(options, &folder, child.pid, &parts);
