@@ -40,7 +40,7 @@ inside(const mtx_t *m)
 }
 
 #define WAIT_C11(name, kind, object, call)                                     \
-    WAIT(name, kind, object, call, code_of(result_))
+    WAIT_AS(name, kind, object, call, code_of(result_))
 
 /* ---- mutexes ---------------------------------------------------------- */
 
@@ -142,9 +142,8 @@ cnd_timedwait_on(cnd_t *c, mtx_t *m, const struct timespec *end)
 CPPROF__HOOK static int
 wait_for_end(thrd_t thread, int *result)
 {
-    return CANCELLABLE_WAIT(thrd_join, CPPROF__WAITS_JOIN,
-                            (void *)(uintptr_t)thread,
-                            real(thrd_join)(thread, result), code_of(result_));
+    return WAIT_AS(thrd_join, CPPROF__WAITS_JOIN, (void *)(uintptr_t)thread,
+                   real(thrd_join)(thread, result), code_of(result_));
 }
 
 CPPROF__HOOK static int

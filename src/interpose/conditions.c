@@ -99,7 +99,7 @@ CPPROF__HOOK static int
 wait_for_all(pthread_barrier_t *b)
 {
     return WAIT(pthread_barrier_wait, CPPROF__WAITS_BARRIER, b,
-                real(pthread_barrier_wait)(b), result_);
+                real(pthread_barrier_wait)(b));
 }
 
 CPPROF__HOOK static int
@@ -116,8 +116,8 @@ pthread_barrier_wait_on(pthread_barrier_t *b)
 CPPROF__HOOK static int
 wait_for_end(pthread_t thread, void **result)
 {
-    return CANCELLABLE_WAIT(pthread_join, CPPROF__WAITS_JOIN, (void *)thread,
-                            real(pthread_join)(thread, result), result_);
+    return WAIT_AS(pthread_join, CPPROF__WAITS_JOIN, (void *)thread,
+                   real(pthread_join)(thread, result), result_);
 }
 
 CPPROF__HOOK static int
@@ -134,9 +134,8 @@ pthread_join_on(pthread_t thread, void **result)
 CPPROF__HOOK static int
 wait_for_end_until(pthread_t thread, void **result, const struct timespec *end)
 {
-    return CANCELLABLE_WAIT(
-        pthread_timedjoin_np, CPPROF__WAITS_JOIN, (void *)thread,
-        real(pthread_timedjoin_np)(thread, result, end), result_);
+    return WAIT_AS(pthread_timedjoin_np, CPPROF__WAITS_JOIN, (void *)thread,
+                   real(pthread_timedjoin_np)(thread, result, end), result_);
 }
 
 CPPROF__HOOK static int
@@ -157,9 +156,9 @@ CPPROF__HOOK static int
 wait_for_end_until_clock(pthread_t thread, void **result, clockid_t clock,
                          const struct timespec *end)
 {
-    return CANCELLABLE_WAIT(
-        pthread_clockjoin_np, CPPROF__WAITS_JOIN, (void *)thread,
-        real(pthread_clockjoin_np)(thread, result, clock, end), result_);
+    return WAIT_AS(pthread_clockjoin_np, CPPROF__WAITS_JOIN, (void *)thread,
+                   real(pthread_clockjoin_np)(thread, result, clock, end),
+                   result_);
 }
 
 CPPROF__HOOK static int

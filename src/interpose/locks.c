@@ -82,7 +82,7 @@ CPPROF__HOOK static int
 wait_for(pthread_mutex_t *m)
 {
     return WAIT(pthread_mutex_lock, CPPROF__WAITS_MUTEX_LOCK, m,
-                real(pthread_mutex_lock)(m), result_);
+                real(pthread_mutex_lock)(m));
 }
 
 CPPROF__HOOK static int
@@ -102,7 +102,7 @@ CPPROF__HOOK static int
 wait_until(pthread_mutex_t *m, const struct timespec *end)
 {
     return WAIT(pthread_mutex_timedlock, CPPROF__WAITS_MUTEX_LOCK, m,
-                real(pthread_mutex_timedlock)(m, end), result_);
+                real(pthread_mutex_timedlock)(m, end));
 }
 
 CPPROF__HOOK static int
@@ -125,7 +125,7 @@ wait_until_clock(pthread_mutex_t *m, clockid_t clock,
                  const struct timespec *end)
 {
     return WAIT(pthread_mutex_clocklock, CPPROF__WAITS_MUTEX_LOCK, m,
-                real(pthread_mutex_clocklock)(m, clock, end), result_);
+                real(pthread_mutex_clocklock)(m, clock, end));
 }
 
 CPPROF__HOOK static int

@@ -68,30 +68,13 @@ result_of(int code)
     }
 }
 
-/* A call that waits, and is no point of cancellation; failed: the code of one
- * that returned result_. A wait that a handler jumps out of is found out later
- * (waits.h). Nothing of ours is left to libc
- * meanwhile: the handler may switch to another stack, and that of this call may
- * be gone before the thread is. */
-#define WAIT(name, kind, object, call, failed)                                 \
-    ({                                                                         \
-        struct cpprof__wait wait_;                                             \
-        int result_;                                                           \
-                                                                               \
-        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
-        result_ = (call);                                                      \
-        cpprof__wait_end(&wait_, result_of(failed));                           \
-        result_;                                                               \
-    })
-
 /*
- * One that is a point of cancellation. When the thread is cancelled in there,
- * or a handler jumps out, the wait ends, too. That is glibc's older kind of a
- * cleanup handler, which is called from where the thread is cancelled, or by
- * siglongjmp(), and which glibc has there itself. In C pthread_cleanup_push()
- * makes a jmp_buf, which stays behind for a later cancellation if somebody
- * jumps over it; in C++ it would need the compiler's library. Without this kind
- * such waits are found out later.
+ * A call that waits. When the thread is cancelled in there, or a handler jumps
+ * out, the wait ends, too. That is glibc's older kind of a cleanup handler,
+ * which is called from where the thread is cancelled, or by siglongjmp(). In C
+ * pthread_cleanup_push() makes a jmp_buf, which stays behind for a later
+ * cancellation if somebody jumps over it; in C++ it would need the compiler's
+ * library. Without this kind such waits are found out later (waits.h).
  */
 #ifdef __GLIBC__
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
@@ -118,10 +101,13 @@ wait_was_unwound(void *wait)
     FRAMES_END;
 }
 
-/* A child that has another thread's memory has its handlers, too. */
+/* A child that has another thread's memory has its handlers, too. Coroutines
+ * that a handler of signals switches do not leave their waits in order, and
+ * their stacks may go before the thread ends: nothing of ours is left on one.
+ */
 #define UNWOUND_BEGIN(wait)                                                    \
     struct _pthread_cleanup_buffer unwound_;                                   \
-    const bool may_unwind_ = (wait)->is_seen;                                  \
+    const bool may_unwind_ = (wait)->may_unwind;                               \
                                                                                \
     may_unwind_ ? _pthread_cleanup_push(&unwound_, wait_was_unwound, wait)     \
                 : (void)0
@@ -131,7 +117,8 @@ wait_was_unwound(void *wait)
 #define UNWOUND_END         (void)0
 #endif
 
-#define CANCELLABLE_WAIT(name, kind, object, call, failed)                     \
+/* failed: the code of a call that returned result_. */
+#define WAIT_AS(name, kind, object, call, failed)                              \
     ({                                                                         \
         struct cpprof__wait wait_;                                             \
         int result_;                                                           \
@@ -143,6 +130,8 @@ wait_was_unwound(void *wait)
         UNWOUND_END;                                                           \
         result_;                                                               \
     })
+#define WAIT(name, kind, object, call)                                         \
+    WAIT_AS(name, kind, object, call, result_)
 
 /* Giving up a lock that others may wait for. What is charged is recorded when
  * they can go on already. */
@@ -217,7 +206,7 @@ give_up_for_condition(pthread_mutex_t *m, const void *leaf)
 #define WAIT_FOR_CONDITION(name, c, m, call, failed)                           \
     ({                                                                         \
         give_up_for_condition((pthread_mutex_t *)(m), name##_leaf);            \
-        CANCELLABLE_WAIT(name, CPPROF__WAITS_CONDITION, c, call, failed);      \
+        WAIT_AS(name, CPPROF__WAITS_CONDITION, c, call, failed);               \
     })
 
 /* The names do what is on, and again whenever that changes. */

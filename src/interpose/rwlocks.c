@@ -28,7 +28,7 @@ TAKE_OVER_WAIT(pthread_rwlock_clockwrlock,
 #define TAKE(kind, take, try)                                                  \
     CPPROF__HOOK static int take##_waits(pthread_rwlock_t *l)                  \
     {                                                                          \
-        return WAIT(take, kind, l, real(take)(l), result_);                    \
+        return WAIT(take, kind, l, real(take)(l));                             \
     }                                                                          \
                                                                                \
     CPPROF__HOOK static int take##_on(pthread_rwlock_t *l)                     \
@@ -48,7 +48,7 @@ TAKE(CPPROF__WAITS_WRITE_LOCK, pthread_rwlock_wrlock, pthread_rwlock_trywrlock)
     CPPROF__HOOK static int take##_waits(pthread_rwlock_t *l,                  \
                                          const struct timespec *end)           \
     {                                                                          \
-        return WAIT(take, kind, l, real(take)(l, end), result_);               \
+        return WAIT(take, kind, l, real(take)(l, end));                        \
     }                                                                          \
                                                                                \
     CPPROF__HOOK static int take##_on(pthread_rwlock_t *l,                     \
@@ -73,7 +73,7 @@ TAKE_UNTIL(CPPROF__WAITS_WRITE_LOCK, pthread_rwlock_timedwrlock,
     CPPROF__HOOK static int take##_waits(pthread_rwlock_t *l, clockid_t clock, \
                                          const struct timespec *end)           \
     {                                                                          \
-        return WAIT(take, kind, l, real(take)(l, clock, end), result_);        \
+        return WAIT(take, kind, l, real(take)(l, clock, end));                 \
     }                                                                          \
                                                                                \
     CPPROF__HOOK static int take##_on(pthread_rwlock_t *l, clockid_t clock,    \

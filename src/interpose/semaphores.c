@@ -32,8 +32,7 @@ try(sem_t *s)
 
 /* Whatever is recorded, errno is as the call left it. */
 #define WAIT_FOR_SEMAPHORE(name, s, call)                                      \
-    CANCELLABLE_WAIT(name, CPPROF__WAITS_SEMAPHORE, s, call,                   \
-                     result_ ? errno : 0)
+    WAIT_AS(name, CPPROF__WAITS_SEMAPHORE, s, call, result_ ? errno : 0)
 
 CPPROF__HOOK static int
 wait_for(sem_t *s)

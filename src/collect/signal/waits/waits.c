@@ -400,6 +400,7 @@ begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind, const void *lock,
 {
     wait->is_seen = !cpprof__hook_self.exempt && !cpprof__waits_are_off() &&
                     cpprof__wait_self_take();
+    wait->may_unwind = wait->is_seen && is_in_own_stack((uintptr_t)wait);
     if (!wait->is_seen)
         return NULL;
     wait->start_ns = now_ns();

@@ -147,7 +147,9 @@ struct cpprof__wait {
     uint32_t n_forks; /* that had been when it began */
     uint8_t is_seen;  /* 0: the thread is exempt (collect/runtime/exempt.h), or
                        * its waits are another's */
-    bool is_followed; /* in a table of waiters */
+    uint8_t may_unwind; /* it is on the thread's own stack, which is there when
+                         * the thread is cancelled */
+    bool is_followed;   /* in a table of waiters */
 };
 
 /* Around a wait that is about to begin. Functions between the program's call
