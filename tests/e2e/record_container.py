@@ -228,7 +228,7 @@ def begun_by_a_command():
     samples, processes = samples_of(
         ["sh", "-c", "for i in 1 2 3; do %s & done; wait" %
          (alone % "--mount-proc ")], "three first processes at once")
-    t.same("each is in the profile", processes, 3)
+    t.ok("each is in the profile", processes >= 3, processes)  # and the shell
     t.ok("with its time", 120 < samples < 180, samples)
     _, said = run(["-tags", "burn.pb.gz"])
     found = re.search(r"pid_namespace: Total .*\n((?: +.*\n)+)", said)

@@ -642,6 +642,38 @@ cpprof__own_keeper_run(void (*f)(void))
 
 /* ---- pausing ---------------------------------------------------------- */
 
+/* Tunables: so much of a second, and so often in it, a program may wait for
+ * ours to end and to begin again. One that does so all the time would do
+ * nothing else, or not go on at all if a timer of its own has it do so. A few
+ * may take as long where the machine is busy. */
+#define PAUSES_NS  200000000u
+#define PAUSES_MAX 64
+#define TOO_MANY                                                               \
+    "cpprof: the program changes its user or namespaces all the time: no "     \
+    "samples are taken in it any more\n"
+
+static struct {
+    uint64_t second_ns; /* when it began */
+    uint64_t spent_ns;  /* in it, */
+    unsigned n;         /* by so many */
+    uint64_t began_ns;  /* the pause */
+} pauses;
+
+/* Does the program have us pause too often to begin again? */
+static bool
+are_too_many(void)
+{
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
+
+    if (now - pauses.second_ns > CPPROF__NS_PER_S) {
+        pauses.second_ns = now;
+        pauses.spent_ns = 0;
+        pauses.n = 0;
+    }
+    pauses.spent_ns += now - pauses.began_ns;
+    return ++pauses.n > PAUSES_MAX && pauses.spent_ns > PAUSES_NS;
+}
+
 static void
 set_pausing(uint32_t yes)
 {
@@ -691,6 +723,7 @@ cpprof__own_threads_pause(void (*wake)(void))
         load_relaxed(&pid) != (int32_t)getpid()) /* after vfork() */
         return false;
     cpprof__own_lock_take(&change);
+    pauses.began_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     set_pausing(1);
     while (cpprof__own_list_wake() && cpprof__now_ns(CLOCK_MONOTONIC) < until) {
         if (wake)
@@ -719,13 +752,16 @@ void
 cpprof__own_threads_resume(void)
 {
     struct cpprof__own_thread *t, *next;
+    bool is_over = are_too_many();
     void (*lost)(void) = NULL;
 
+    if (is_over)
+        cpprof__own_thread_say(TOO_MANY, sizeof TOO_MANY - 1);
     set_pausing(0);
     join_paused();
     for (t = paused, paused = NULL; t; t = next) {
         next = t->next_paused;
-        if (!start(t))
+        if (!is_over && !start(t))
             continue;
         lost = t->lost ? t->lost : lost;
         give_up(t);
