@@ -32,10 +32,15 @@
 #define SETTLE_PAUSE_NS 50000
 #define SETTLE_LOOKS    20000u
 
+/* In the place of a tid: the entry is being filled. As long as it has the time
+ * of an earlier end it would look free to the next one. */
+#define TAKEN (-1)
+
 struct own {
     int32_t tid;       /* 0: free */
     uint64_t ended_ns; /* 0: it runs */
-    bool is_gone;      /* after its end, from the kernel's list, too */
+    int32_t gone;      /* the tid, once the kernel has forgotten it: who found
+                        * that out may say so when another has the entry */
     bool pauses;       /* when it is asked to; one that others made does not */
     uint32_t *wake;    /* futex, which may be gone: only the kernel looks */
 };
@@ -77,12 +82,12 @@ is_there(struct own *own)
 {
     int32_t tid = load_acquire(&own->tid);
 
-    if (!tid || is_over(own) || load_acquire(&own->is_gone))
+    if (!tid || is_over(own) || load_acquire(&own->gone) == tid)
         return false;
     if (!syscall(SYS_tgkill, getpid(), tid, 0))
         return true;
     if (load_acquire(&own->ended_ns))
-        store_release(&own->is_gone, true);
+        store_release(&own->gone, tid);
     return false;
 }
 
@@ -115,7 +120,7 @@ note_used(uint32_t n)
 /* An entry that is free, or whose thread has ended; in haste also that of one
  * which the kernel has only just forgotten. NULL: there is none. */
 CPPROF__FIRST_STEP static struct own *
-take(int32_t tid, bool in_haste)
+take(bool in_haste)
 {
     unsigned i;
 
@@ -124,11 +129,13 @@ take(int32_t tid, bool in_haste)
         int32_t found =
             i < load_acquire(&n_used) ? load_acquire(&owns[i].tid) : 0;
 
+        if (found == TAKEN)
+            continue;
         if (found && !is_over(&owns[i]) &&
             !(in_haste && !runs(&owns[i]) && !is_there(&owns[i])))
             continue;
         note_used(i + 1); /* before: a child clears what is in use */
-        if (cas_acq_rel(&owns[i].tid, &found, tid))
+        if (cas_acq_rel(&owns[i].tid, &found, (int32_t)TAKEN))
             return &owns[i];
     }
     return NULL;
@@ -138,17 +145,17 @@ take(int32_t tid, bool in_haste)
 CPPROF__FIRST_STEP void
 cpprof__own_list_begin(bool pauses, uint32_t *wake)
 {
-    int32_t tid = own_tid();
-    struct own *own = take(tid, false);
+    struct own *own = take(false);
 
     if (!own)
-        own = take(tid, true);
+        own = take(true);
     if (!own)
         return;
     store_release(&own->wake, wake);
     store_release(&own->pauses, pauses);
-    store_release(&own->is_gone, false);
+    store_release(&own->gone, 0);
     store_release(&own->ended_ns, (uint64_t)0);
+    store_release(&own->tid, own_tid());
 }
 
 void
@@ -229,10 +236,12 @@ cpprof__own_list_is_empty(void)
 {
     unsigned i;
 
+    if (load_acquire(&n_making)) /* before: one may just get its entry */
+        return false;
     for (i = 0; i < load_acquire(&n_used); i++)
         if (runs(&owns[i]) || is_there(&owns[i]))
             return false;
-    return !load_acquire(&n_making);
+    return true;
 }
 
 bool
@@ -240,10 +249,12 @@ cpprof__own_list_was_empty(void)
 {
     unsigned i;
 
+    if (load_acquire(&n_making))
+        return false;
     for (i = 0; i < load_acquire(&n_used); i++)
         if (load_acquire(&owns[i].tid) && !is_over(&owns[i]))
             return false;
-    return !load_acquire(&n_making);
+    return true;
 }
 
 void
