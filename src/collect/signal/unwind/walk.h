@@ -46,12 +46,12 @@ struct cpprof__cursor {
 struct cpprof__walk {
     struct cpprof__stack_view *view;
     uint32_t generation;
-    uint32_t switches_left;    /* how often the stack may still change */
+    uint16_t switches_left; /* how often the stack may still change */
+    bool base_interrupted;
     struct cpprof__cfi module; /* the last one found; no code: none */
     struct cpprof__cursor at;
-    size_t n;      /* frames below the current one */
-    size_t base_n; /* frames below that of base */
-    bool base_interrupted;
+    uint32_t n;                /* frames below the current one */
+    uint32_t base_n;           /* frames below that of base */
     struct cpprof__regs *base; /* in the view */
 };
 

@@ -129,7 +129,7 @@ go_on_from_base(struct cpprof__walk *w)
 enum cpprof__step
 cpprof__walk_full(struct cpprof__walk *w, bool *in_signal)
 {
-    uint32_t switches_left = w->switches_left;
+    uint16_t switches_left = w->switches_left;
     enum cpprof__step result;
 
     while (w->base_n < w->n) {
