@@ -188,11 +188,12 @@ def check_end_of_openssl():
 
 
 def check_end():
-    ran = run_by("cpu,push=http://127.0.0.1:%d,push-interval=1"
-                 % closed_port(), "quiet=2600", "end=exit")
-    TAP.ok("end: what was tried for the last time is not tried again",
-           ran.err.count("trying again") == 1
-           and re.search(r"; dropped \(dropped: \d+\)\n$", ran.err), ran.err)
+    if SANITIZER == "none":  # the variable is not read elsewhere
+        ran = run_by("cpu,push=http://127.0.0.1:%d,push-interval=1"
+                     % closed_port(), "quiet=2600", "end=exit")
+        TAP.ok("end: what was tried for the last time is not tried again",
+               ran.err.count("trying again") == 1 and
+               re.search(r"; dropped \(dropped: \d+\)\n$", ran.err), ran.err)
     with Server(["silence"] * 99) as server:
         ran = Ran(server.url, "interval=1", "work=1200", "stop", "again",
                   "stop")
