@@ -51,27 +51,36 @@ struct cpprof__module {
     struct cpprof__scopes scopes;
 };
 
-/* cpprof__module_resolve() will be asked for pc. */
+/* cpprof__resolve() will be asked for pc. */
 void
 cpprof__module_expect(struct cpprof__module *module,
                       const struct cpprof__symbolizer_options *options,
                       const struct cpprof__symbolizer_mapping *mapping,
                       uint64_t pc);
 
-/*
- * The frames of pc, which lies in a mapping of the module that starts at
- * `start` and maps the file from `offset` on.
- */
-size_t
-cpprof__module_resolve(struct cpprof__module *module,
-                       const struct cpprof__symbolizer_options *options,
-                       struct cpprof__names *names,
-                       const struct cpprof__symbolizer_mapping *mapping,
-                       uint64_t pc, struct cpprof__frame *frames, size_t max);
+/* Open, and whole if a part does not say what all would. This call and the
+ * next work on files, so only under cpprof__without_exit(). */
+void
+cpprof__module_ready(struct cpprof__module *module,
+                     const struct cpprof__symbolizer_options *options);
 
-bool
-cpprof__module_knows_inlines(struct cpprof__module *module,
-                             const struct cpprof__symbolizer_options *options);
+/* The same with what address, of the image, needs. */
+void
+cpprof__module_ready_for(struct cpprof__module *module,
+                         const struct cpprof__symbolizer_options *options,
+                         uint64_t address);
+
+/* Tell once that there is debug information, but not all of it can be read. */
+void
+cpprof__module_tell_lost(struct cpprof__module *module,
+                         const struct cpprof__fetcher *fetcher,
+                         const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The offset of pc in the file of a mapping. */
+uint64_t
+cpprof__module_offset(const struct cpprof__symbolizer_mapping *mapping,
+                      uint64_t pc);
 
 /* The memory that its files take, in bytes and about; 0: they are not open. */
 size_t

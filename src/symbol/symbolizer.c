@@ -12,8 +12,8 @@
 #include "own/memory.h"
 #include "symbol/elf/array.h"
 #include "symbol/elf/way_out.h"
-#include "symbol/module.h"
 #include "symbol/perf_map.h"
+#include "symbol/resolve.h"
 
 #include <cpprof/status.h>
 #include <string.h>
@@ -239,9 +239,9 @@ resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
     if (!max)
         return 0;
     if (mapping < s->mappings.n)
-        n = cpprof__module_resolve(s->mappings.at[mapping].module, &s->options,
-                                   &s->names, &s->mappings.at[mapping].as_given,
-                                   pc, frames, max);
+        n = cpprof__resolve(s->mappings.at[mapping].module, &s->options,
+                            &s->names, &s->mappings.at[mapping].as_given, pc,
+                            frames, max);
     if (!n)
         n = resolve_jit(s, pc, frames);
     if (!n && mapping < s->mappings.n)
@@ -261,8 +261,8 @@ static bool
 knows_inlines(struct cpprof__symbolizer *s, size_t mapping)
 {
     return mapping < s->mappings.n &&
-           cpprof__module_knows_inlines(s->mappings.at[mapping].module,
-                                        &s->options);
+           cpprof__resolves_inlines(s->mappings.at[mapping].module,
+                                    &s->options);
 }
 
 /* What is held, and the module that holds most of it; NULL: none holds any. */

@@ -13,7 +13,7 @@
 
 #include "symbol/elf/elf_file.h"
 #include "symbol/elf/needed.h"
-#include "symbol/module.h"
+#include "symbol/resolve.h"
 
 #define N_FUNCTIONS_MAX 5000
 
@@ -358,16 +358,15 @@ addresses_of_another_profile_are_no_reason_to_read_all(void **state)
     for (i = 0; i < 3; i++) {
         cpprof__module_expect(&module, &options, &mapping,
                               address_in(expected[i]));
-        assert_int_equal(
-            cpprof__module_resolve(&module, &options, &names, &mapping,
-                                   address_in(expected[i]), &frame, 1),
-            1);
+        assert_int_equal(cpprof__resolve(&module, &options, &names, &mapping,
+                                         address_in(expected[i]), &frame, 1),
+                         1);
         assert_string_equal(frame.name, expected[i]);
         assert_non_null(frame.file);
         assert_true(module.debug.is_partial);
     }
-    assert_int_equal(cpprof__module_resolve(&module, &options, &names, &mapping,
-                                            address_in("last"), &frame, 1),
+    assert_int_equal(cpprof__resolve(&module, &options, &names, &mapping,
+                                     address_in("last"), &frame, 1),
                      1);
     assert_string_equal(frame.name, "last");
     assert_false(module.debug.is_partial);
