@@ -2,6 +2,8 @@
 """What works where, as the table of docs/platforms.md:
 
     matrix.py [-live] CACHE [ROW]...
+    matrix.py -check CPPROF     TAP: the rows of programs that this machine
+                                builds, which take a second each
 
 A row is a Debian release, in a folder below CACHE that debootstrap makes (as
 root); a whole aarch64 system (aarch64.py); another way to build cpprof on this
@@ -15,8 +17,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import aarch64
+from tap import Tap
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGES = """gcc g++ libc6-dev ninja-build pkg-config libdeflate-dev libdw-dev
@@ -60,7 +64,7 @@ __attribute__((noinline)) void hog_of_time(void)
 }
 int main(void)
 {
-    while (clock() < CLOCKS_PER_SEC)
+    while (clock() < CLOCKS_PER_SEC / 2)
         hog_of_time();
     return puts("done") < 0;
 }
@@ -76,8 +80,7 @@ PROGRAMS = {
     "clang -O2": "clang-14 -O2",
     "gcc -O2 -static": "gcc -O2 -static",
     "gcc -O2 -static, libcpprof-static.a":
-        "gcc -O2 -static {0}/libcpprof-static.a -ldeflate -Wl,@{0}/static.link"
-        .format(os.path.join(TOP, "build")),
+        "gcc -O2 -static {0}/libcpprof-static.a -ldeflate -Wl,@{0}/static.link",
     "musl-gcc -O2": "musl-gcc -O2 -Wl,--eh-frame-hdr",
     "musl-gcc -O2 -static": "musl-gcc -O2 -static",
     "g++ -O2": "g++ -O2 -x c++",
@@ -119,7 +122,8 @@ def share_complete(collapsed):
 
 def recorded(run_it, cpprof, file, command):
     """(what record said is wrong or "yes", the share of complete stacks)."""
-    status, said = run_it([cpprof, "record", "-o", file, "--"] + command)
+    status, said = run_it([cpprof, "record", "-F", "250", "-o", file, "--"] +
+                          command)
     if status or "samples" not in said:
         line = [text for text in said.splitlines() if "cpprof" in text] or ["?"]
         return re.sub(r"^.*?cpprof: (\S+: )?", "", line[-1]), ""
@@ -243,26 +247,51 @@ def musl_library(log):
     return not run(["ninja", "-C", folder], log)[0]
 
 
-def program(name, cache, log):
-    words = PROGRAMS[name].split()
+def program(name, build_folder, folder, log):
+    words = PROGRAMS[name].format(build_folder).split()
     if not shutil.which(words[0]):
         return ["not tried: no " + words[0]]
     if name == "musl-gcc -O2" and not musl_library(log):
         return ["no"]
-    source = os.path.join(cache, "program.c")
-    binary = os.path.join(cache, "program")
+    source = os.path.join(folder, "program.c")
+    binary = os.path.join(folder, "program")
     with open(source, "w", encoding="utf-8") as out:
         out.write(PROGRAM)
     if run(words + [source, "-o", binary], log)[0]:
         return ["no"]
     said, stacks = recorded(lambda words: run(words, log),
-                            os.path.join(TOP, "build/cpprof"),
+                            os.path.join(build_folder, "cpprof"),
                             binary + ".pb.gz", [binary])
     return ["yes", "-", "-", said, stacks]
 
 
+def check(cpprof):
+    """Those for musl, which wants a library of its own, are in musl.py."""
+    tap = Tap()
+    with tempfile.TemporaryDirectory() as folder, \
+            open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
+        for name in PROGRAMS:
+            if name.startswith("musl"):
+                continue
+            case = "program by %s, %%s" % name
+            cells = program(name, os.path.dirname(cpprof), folder, log)
+            if len(cells) == 1:
+                tap.skip(case % "recorded", cells[0])
+            elif name == "gcc -O2 -static":
+                tap.has(case % "told", cells[3], "a static program")
+            elif tap.ok(case % "recorded", cells[3:4] == ["yes"], cells):
+                tap.ok(case % "stacks complete",
+                       float(cells[4].split()[0]) >= 99.5, cells)
+        if tap.failed:
+            log.seek(0)
+            print("# " + log.read().replace("\n", "\n# "))
+    return tap.end()
+
+
 def main():
     words = sys.argv[1:]
+    if words[0] == "-check":
+        return check(os.path.realpath(words[1]))
     live = "-live" in words
     cache, *asked = [word for word in words if word != "-live"]
     here = platform.freedesktop_os_release().get("PRETTY_NAME", "this machine")
@@ -276,7 +305,8 @@ def main():
     rows += [(name, "%s, cpprof by %s" % (here, name), lambda log, name=name:
               build(name, cache, log)) for name in BUILDS]
     rows += [(name, "%s, a program by %s" % (here, name), lambda log, name=name:
-              program(name, cache, log)) for name in PROGRAMS]
+              program(name, os.path.join(TOP, "build"), cache, log))
+             for name in PROGRAMS]
     unknown = set(asked) - {row[0] for row in rows}
     if unknown:
         sys.exit("matrix: no row %s; there are: %s" %
