@@ -25,6 +25,21 @@ cpprof__array_grow(void **at, size_t *capacity, size_t n, size_t item_bytes)
     return true;
 }
 
+bool
+cpprof__array_room_for(void **at, size_t *capacity, size_t n, size_t more,
+                       size_t item_bytes, const void **given)
+{
+    size_t offset = (uintptr_t)*given - (uintptr_t)*at;
+    bool is_own = offset < n * item_bytes;
+
+    if (more > *capacity - n &&
+        !cpprof__array_grow(at, capacity, n + more, item_bytes))
+        return false;
+    if (is_own)
+        *given = (const char *)*at + offset;
+    return true;
+}
+
 void
 cpprof__array_trim(void **at, size_t *capacity, size_t n, size_t item_bytes)
 {

@@ -30,6 +30,15 @@ cpprof__array_grow(void **at, size_t *capacity, size_t n, size_t item_bytes);
      cpprof__array_grow((void **)&(a)->at, &(a)->capacity, (a)->n + (more),    \
                         sizeof *(a)->at))
 
+/* The same for elements that are to be copied behind the last one: *given,
+ * which may lie in the array itself, is where they are when it has grown. */
+#define CPPROF__ARRAY_ROOM_FOR(a, more, given)                                 \
+    cpprof__array_room_for((void **)&(a)->at, &(a)->capacity, (a)->n, more,    \
+                           sizeof *(a)->at, (const void **)(given))
+bool
+cpprof__array_room_for(void **at, size_t *capacity, size_t n, size_t more,
+                       size_t item_bytes, const void **given);
+
 /* One more element, not initialised, or NULL. */
 #define CPPROF__ARRAY_ADD(a)                                                   \
     (CPPROF__ARRAY_ROOM(a, 1) ? &(a)->at[(a)->n++] : NULL)

@@ -403,6 +403,85 @@ allocation_that_fails_leaves_a_whole_profile(void **state)
     assert_true(n > 10);
 }
 
+static void
+array_that_is_null_has_no_elements(void **state)
+{
+    static const int64_t values[] = {1, 2};
+    struct pprof_profile *p = make();
+
+    (void)state;
+    OK(build(p));
+    refused(pprof_add_location(
+                p, NEW(location, .mapping = PPROF_NONE, .n_lines = 1), NULL,
+                &error),
+            "1 lines are NULL");
+    refused(pprof_add_sample(p, NEW(sample, .values = values, .n_locations = 3),
+                             NULL, &error),
+            "3 locations are NULL");
+    refused(pprof_set_sample(p, 0, NEW(sample, .values = values, .n_labels = 2),
+                             &error),
+            "2 labels are NULL");
+    OK(pprof_check(p, &error));
+    pprof_free(p);
+}
+
+/* A function with a new name, and the file that it has; and so on: room for
+ * what is new must not take away what is given. Often, so that everything has
+ * to grow. */
+static void
+what_is_given_may_be_the_profile_s_own(void **state)
+{
+    struct pprof_profile *p = make();
+    char name[64];
+    unsigned i;
+
+    (void)state;
+    OK(build(p));
+    for (i = 0; i < 2000; i++) {
+        const char *file = pprof_text(p, pprof_functions(p)[0].file, NULL);
+        const char *build_id = pprof_text(p, pprof_mappings(p)[0].build_id, 0);
+        struct pprof_location location = pprof_locations(p)[0];
+        struct pprof_sample sample = sample_of(p, 0);
+        size_t index;
+
+        snprintf(name, sizeof name, "a name that was never there, %u", i);
+        OK(pprof_set_function(p, 0, NEW(function, .name = name, .file = file),
+                              &error));
+        assert_string_equal(pprof_text(p, pprof_functions(p)[0].file, NULL),
+                            "a.c");
+        snprintf(name, sizeof name, "/a/file that was never there, %u", i);
+        OK(pprof_set_mapping(
+            p, 0, NEW(mapping, .file = name, .build_id = build_id), &error));
+        assert_string_equal(pprof_text(p, pprof_mappings(p)[0].build_id, NULL),
+                            "abcd");
+        OK(pprof_set_location(p, 0,
+                              NEW(location, .address = i,
+                                  .mapping = location.mapping,
+                                  .lines = pprof_lines(p) + location.first_line,
+                                  .n_lines = location.n_lines),
+                              &error));
+        OK(pprof_add_sample(p,
+                            NEW(sample, .locations = sample.locations,
+                                .n_locations = sample.n_locations,
+                                .values = sample.values),
+                            &index, &error));
+        sample = sample_of(p, index);
+        assert_int_equal(sample.n_locations, sample_of(p, 0).n_locations);
+        assert_memory_equal(sample.locations, sample_of(p, 0).locations,
+                            sample.n_locations * sizeof *sample.locations);
+        assert_memory_equal(sample.values, sample_of(p, 0).values,
+                            2 * sizeof *sample.values);
+        OK(pprof_set_sample(p, index,
+                            NEW(sample, .locations = sample.locations,
+                                .n_locations = sample.n_locations,
+                                .values = sample.values),
+                            &error));
+    }
+    assert_int_equal(pprof_lines(p)[pprof_locations(p)[0].first_line].line, 7);
+    OK(pprof_check(p, &error));
+    pprof_free(p);
+}
+
 int
 main(void)
 {
@@ -413,6 +492,8 @@ main(void)
         cmocka_unit_test(ids_of_a_file_are_not_given_again),
         cmocka_unit_test(indices_outside_their_tables_are_refused),
         cmocka_unit_test(flags_and_sizes_and_keys_are_looked_at),
+        cmocka_unit_test(array_that_is_null_has_no_elements),
+        cmocka_unit_test(what_is_given_may_be_the_profile_s_own),
         cmocka_unit_test(view_fills_what_the_struct_has_room_for),
         cmocka_unit_test(allocation_that_fails_leaves_a_whole_profile),
     };

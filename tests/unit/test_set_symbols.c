@@ -36,6 +36,30 @@ make(void)
     return p;
 }
 
+static void
+mapping_that_is_not_there_is_refused(void **state)
+{
+    static const struct pprof_symbol nameless[] = {{0x1000, NULL}};
+    const size_t far[] = {2, 3, UINT32_MAX, SIZE_MAX};
+    struct cpprof_error error = {0};
+    struct pprof_profile *p = make();
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof far / sizeof *far; i++) {
+        assert_int_equal(pprof_set_mapping_file(p, far[i], "/x", &error),
+                         CPPROF_INVALID);
+        assert_int_equal(
+            pprof_set_symbols(p, far[i], symbols, N_SYMBOLS, &error),
+            CPPROF_INVALID);
+    }
+    assert_int_equal(pprof_set_symbols(p, 0, nameless, 1, &error),
+                     CPPROF_INVALID);
+    assert_int_equal(pprof_has_functions(p), 0);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    pprof_free(p);
+}
+
 /* The name at an address; "" for none. */
 static const char *
 name_at(const struct pprof_profile *p, uint64_t address)
@@ -138,6 +162,7 @@ main(void)
         cmocka_unit_test(symbols_name_the_locations_of_their_mapping),
         cmocka_unit_test(symbols_replace_names),
         cmocka_unit_test(mapping_file_is_changed),
+        cmocka_unit_test(mapping_that_is_not_there_is_refused),
         cmocka_unit_test(any_allocation_may_fail),
     };
 

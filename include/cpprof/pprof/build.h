@@ -23,11 +23,13 @@
  *         NULL, &error);
  *
  * Indices are those of pprof_mappings() and its like. A record that is added
- * gets an id that no other has. Texts are copied; NULL is "".
+ * gets an id that no other has. Texts and arrays are copied, and may be the
+ * profile's own: an edit may give what pprof_text(), pprof_lines() or
+ * pprof_get_sample() has just returned. A text that is NULL is "".
  *
- * A call that fails leaves the profile as it was; one that succeeds leaves one
- * that pprof_check() finds whole. Text that nothing refers to any more stays
- * in memory until pprof_compact(), and is not written.
+ * A call that fails leaves the profile as it was. After one that succeeds
+ * pprof_check() finds the profile whole. Text that nothing refers to any more
+ * stays in memory until pprof_compact(), and is not written.
  *
  * Source: github.com/google/pprof/profile.Profile.
  */
@@ -140,8 +142,9 @@ struct pprof_new_location {
  *
  * index    of the new record; may be NULL.
  *
- * Errors:  CPPROF_INVALID (an index outside its table, flags, the size of a
- *          struct), CPPROF_LIMIT (2^32 - 2 records), CPPROF_NOMEM.
+ * Errors:  CPPROF_INVALID (an index outside its table, lines that are NULL,
+ *          flags, the size of a struct), CPPROF_LIMIT (2^32 - 2 records),
+ *          CPPROF_NOMEM.
  * Safety:  OBJ.
  * Source:  Profile.Mapping, Function, Location.
  */
@@ -190,14 +193,17 @@ struct pprof_new_sample {
 };
 
 /*
- * Add a sample, or put another one in the place of one that is there. What
- * pprof_get_sample() showed is not valid any more.
+ * Add a sample, or put another one in the place of one that is there. After the
+ * call, what pprof_get_sample() showed is not valid any more.
+ *
+ * profile.proto cannot tell a label with an empty text, or with the number 0
+ * and no unit, from none: a reader of the file does not see such a label.
  *
  * index    of the new sample; may be NULL.
  *
- * Errors:  CPPROF_INVALID (no sample type, no values, a label without a key, an
- *          index outside its table, the size of the struct), CPPROF_LIMIT,
- *          CPPROF_NOMEM.
+ * Errors:  CPPROF_INVALID (no sample type, no values, a label without a key,
+ *          locations or labels that are NULL, an index outside its table, the
+ *          size of the struct), CPPROF_LIMIT, CPPROF_NOMEM.
  * Safety:  OBJ.
  * Source:  Profile.Sample.
  */

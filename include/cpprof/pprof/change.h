@@ -62,13 +62,13 @@ pprof_show_from(struct pprof_profile *profile, const char *show_from,
 /*
  * Filter by labels.
  *
- * filter_tags      keep the samples whose labels match focus and not ignore.
- *                  An expression is a range of numbers, "16kb:4mb", or regular
- *                  expressions parted by commas that all must match; "KEY=" in
- *                  front restricts it to one key, of which then any expression
- *                  may match.
- * filter_tag_keys  drop the labels whose key does not match show, or matches
- *                  hide; samples stay.
+ * filter_labels      keep the samples whose labels match focus and not ignore.
+ *                    An expression is a range of numbers, "16kb:4mb", or
+ *                    regular expressions parted by commas, all of which must
+ *                    match. "KEY=" in front restricts it to one key; then one
+ *                    of the regular expressions must match.
+ * filter_label_keys  drop the labels whose key does not match show, or matches
+ *                    hide; samples stay.
  *
  * matched  bits FOCUS and IGNORE, or SHOW and HIDE; may be NULL.
  *
@@ -170,9 +170,9 @@ pprof_copy(const struct pprof_profile *profile, struct pprof_profile **copy,
  * Give every sample labels of one key, instead of those it may have of that
  * key, or take them away.
  *
- * set_label     one text.         remove_label    its texts.
- * set_number    one number.       remove_number   its numbers.
- * unit          of the number; NULL or "" for none.
+ * set_label      one text.        remove_label      its texts.
+ * set_num_label  one number.      remove_num_label  its numbers.
+ * unit           of the number; NULL or "" for none.
  *
  * Errors:  CPPROF_NOMEM.
  * Safety:  OBJ.
@@ -195,8 +195,8 @@ pprof_remove_num_label(struct pprof_profile *profile, const char *key,
 /* ---------------------------------------------------- names and sums ---- */
 
 /*
- * Take the given file, or build id, for that of the first mapping; makes a
- * mapping where there is none. NULL leaves it as it is.
+ * Set the file and the build id of the first mapping. A profile without
+ * mappings gets one. NULL leaves the file, or the build id, as it is.
  *
  * Errors:  CPPROF_NOMEM.
  * Safety:  OBJ.
@@ -205,8 +205,8 @@ CPPROF_API enum cpprof_status
 pprof_set_binary(struct pprof_profile *profile, const char *file,
                  const char *build_id, struct cpprof_error *error);
 
-/* Change the file of a mapping, whose index must be below their count. Errors:
- * CPPROF_NOMEM. Safety: OBJ. */
+/* Change the file of a mapping. Errors: CPPROF_INVALID (there is no such
+ * mapping), CPPROF_NOMEM. Safety: OBJ. */
 CPPROF_API enum cpprof_status
 pprof_set_mapping_file(struct pprof_profile *profile, size_t mapping,
                        const char *file, struct cpprof_error *error);
@@ -224,7 +224,8 @@ struct pprof_symbol {
  *
  * symbols  sorted by address, each address once.
  *
- * Errors:  CPPROF_NOMEM. Locations then may have got some of the names.
+ * Errors:  CPPROF_INVALID (there is no such mapping, or a symbol has no name),
+ *          CPPROF_NOMEM. After the latter some locations may have names.
  * Safety:  OBJ.
  * Source:  internal/symbolz.symbolizeMapping.
  */

@@ -343,7 +343,8 @@ struct pprof_write_options {
  *          first appearance; labels are left out. OTLP: docs/convert.md;
  *          the files of mappings are opened for their hashes.
  * Units:   of the sample type.
- * Errors:  CPPROF_BAD_DATA (an invariant of pprof_check() is broken),
+ * Errors:  CPPROF_BAD_DATA (an invariant of pprof_check() is broken;
+ *          COLLAPSED, PERF_SCRIPT: the profile has no sample types),
  *          CPPROF_INVALID (an option), CPPROF_SYSTEM (a write failed),
  *          CPPROF_NOMEM.
  * Owner:   the writer is closed by this call, whatever happens.

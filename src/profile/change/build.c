@@ -5,6 +5,9 @@
  * The idea: every call first gets all that it needs (strings, room in the
  * tables), then changes the profile, which cannot fail any more. So a call
  * that fails leaves the profile as it was.
+ *
+ * What a caller gives may be the profile's own: texts do not move, and arrays
+ * are looked for again when room was made for more.
  */
 #include "profile/change/change.h"
 
@@ -51,6 +54,15 @@ cpprof__build_index(const char *what, size_t index, size_t n,
         return CPPROF_OK;
     return cpprof__fail(error, CPPROF_INVALID, 0, "%s %zu of %zu", what, index,
                         n);
+}
+
+enum cpprof_status
+cpprof__build_array(const char *what, const void *given, size_t n,
+                    struct cpprof_error *error)
+{
+    if (given || !n)
+        return CPPROF_OK;
+    return cpprof__fail(error, CPPROF_INVALID, 0, "%zu %ss are NULL", n, what);
 }
 
 enum cpprof_status
@@ -279,6 +291,8 @@ check_location(const struct pprof_profile *p,
         status = cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags %#x",
                               l->flags & ~PPROF_FOLDED);
     if (status == CPPROF_OK)
+        status = cpprof__build_array("line", l->lines, l->n_lines, error);
+    if (status == CPPROF_OK)
         status = cpprof__build_room("line", l->n_lines, error);
     for (i = 0; i < l->n_lines && status == CPPROF_OK; i++)
         status = cpprof__build_index("function", l->lines[i].function,
@@ -299,7 +313,7 @@ make_location(struct pprof_profile *p, const struct pprof_new_location *given,
         status = check_location(p, &l, error);
     if (status != CPPROF_OK)
         return status;
-    if (!CPPROF__ARRAY_ROOM(&p->lines, l.n_lines))
+    if (!CPPROF__ARRAY_ROOM_FOR(&p->lines, l.n_lines, &l.lines))
         return cpprof__fail_nomem(error);
     *made = (struct pprof_location){.address = l.address,
                                     .first_line = p->lines.n,

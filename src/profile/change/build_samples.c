@@ -75,7 +75,12 @@ check_sample(const struct pprof_profile *p, const struct pprof_new_sample *s,
                             "a sample needs a sample type");
     if (!s->values)
         return cpprof__fail(error, CPPROF_INVALID, 0, "a sample needs values");
-    status = cpprof__build_room("location", s->n_locations, error);
+    status =
+        cpprof__build_array("location", s->locations, s->n_locations, error);
+    if (status == CPPROF_OK)
+        status = cpprof__build_array("label", s->labels, s->n_labels, error);
+    if (status == CPPROF_OK)
+        status = cpprof__build_room("location", s->n_locations, error);
     for (i = 0; i < s->n_locations && status == CPPROF_OK; i++)
         status = cpprof__build_index("location", s->locations[i],
                                      p->locations.n, error);
@@ -96,7 +101,8 @@ make_sample(struct pprof_profile *p, const struct pprof_new_sample *given,
     if (status == CPPROF_OK)
         status = check_sample(p, taken, error);
     if (status == CPPROF_OK &&
-        !CPPROF__ARRAY_ROOM(&p->frames, taken->n_locations))
+        !CPPROF__ARRAY_ROOM_FOR(&p->frames, taken->n_locations,
+                                &taken->locations))
         status = cpprof__fail_nomem(error);
     if (status == CPPROF_OK)
         status = make_label_set(p, taken->labels, taken->n_labels,
@@ -114,8 +120,8 @@ take_over(struct pprof_profile *p, size_t index,
         memcpy(p->frames.at + p->frames.n, s->locations,
                s->n_locations * sizeof *s->locations);
     p->frames.n += s->n_locations;
-    memcpy(cpprof__values(p, index), s->values,
-           p->sample_types.n * sizeof *s->values);
+    memmove(cpprof__values(p, index), s->values,
+            p->sample_types.n * sizeof *s->values);
     p->samples.at[index] = *made;
 }
 
@@ -132,7 +138,7 @@ pprof_add_sample(struct pprof_profile *p, const struct pprof_new_sample *given,
     if (status != CPPROF_OK)
         return status;
     if (!CPPROF__ARRAY_ROOM(&p->samples, 1) ||
-        !CPPROF__ARRAY_ROOM(&p->values, p->sample_types.n))
+        !CPPROF__ARRAY_ROOM_FOR(&p->values, p->sample_types.n, &s.values))
         return cpprof__fail_nomem(error);
     p->samples.n++;
     p->values.n += p->sample_types.n;

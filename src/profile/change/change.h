@@ -19,6 +19,11 @@ enum cpprof_status
 cpprof__build_index(const char *what, size_t index, size_t n,
                     struct cpprof_error *error);
 
+/* CPPROF_INVALID for a number of elements and no array of them. */
+enum cpprof_status
+cpprof__build_array(const char *what, const void *given, size_t n,
+                    struct cpprof_error *error);
+
 /* CPPROF_LIMIT when there are n already, and one more has no index. */
 enum cpprof_status
 cpprof__build_room(const char *what, size_t n, struct cpprof_error *error);

@@ -5,6 +5,7 @@
  * them.
  */
 #include "base/status.h"
+#include "profile/change/change.h"
 #include "profile/model/check.h"
 #include "profile/model/make.h"
 
@@ -14,13 +15,14 @@ pprof_set_mapping_file(struct pprof_profile *p, size_t mapping,
 {
     CPPROF__NEED(error, p && file);
 
-    uint32_t string = cpprof__strings_add_text(&p->strings, file);
+    enum cpprof_status status =
+        cpprof__build_index("mapping", mapping, p->mappings.n, error);
 
-    if (string == CPPROF__NO_STRING)
-        return cpprof__fail_nomem(error);
-    p->mappings.at[mapping].file = string;
+    if (status == CPPROF_OK)
+        status =
+            cpprof__build_string(p, file, &p->mappings.at[mapping].file, error);
     cpprof__debug_check(p);
-    return CPPROF_OK;
+    return status;
 }
 
 static void
@@ -62,8 +64,16 @@ pprof_set_symbols(struct pprof_profile *p, size_t mapping,
     CPPROF__NEED(error, p && (symbols || !n));
 
     struct cpprof__maker m = {.p = p};
+    enum cpprof_status status =
+        cpprof__build_index("mapping", mapping, p->mappings.n, error);
     size_t i;
 
+    for (i = 0; i < n && status == CPPROF_OK; i++)
+        if (!symbols[i].name)
+            status = cpprof__fail(error, CPPROF_INVALID, 0,
+                                  "symbol %zu has no name", i);
+    if (status != CPPROF_OK)
+        return status;
     for (i = 0; i < p->locations.n && !m.failed; i++) {
         struct pprof_location *l = &p->locations.at[i];
         const struct pprof_symbol *symbol =

@@ -39,12 +39,29 @@ copy_index(struct cpprof__index *to, const struct cpprof__index *from)
     return true;
 }
 
+/* Each text has its own copy; a string keeps its number. */
+static bool
+copy_strings(struct cpprof__strings *to, const struct cpprof__strings *from)
+{
+    size_t i;
+
+    if (!COPY_ARRAY(&to->table, &from->table) ||
+        !copy_index(&to->index, &from->index))
+        return false;
+    for (i = 0; i < to->table.n; i++) {
+        struct cpprof__string *string = &to->table.at[i];
+
+        string->text = cpprof__arena_copy(&to->texts, string->text, string->n);
+        if (!string->text)
+            return false;
+    }
+    return true;
+}
+
 static bool
 copy_names(struct pprof_profile *to, const struct pprof_profile *from)
 {
-    return COPY_ARRAY(&to->strings.text, &from->strings.text) &&
-           COPY_ARRAY(&to->strings.table, &from->strings.table) &&
-           copy_index(&to->strings.index, &from->strings.index) &&
+    return copy_strings(&to->strings, &from->strings) &&
            COPY_ARRAY(&to->labels.labels, &from->labels.labels) &&
            COPY_ARRAY(&to->labels.sets, &from->labels.sets) &&
            copy_index(&to->labels.index, &from->labels.index);

@@ -12,7 +12,7 @@ cpprof__strings_begin(struct cpprof__strings *s)
 void
 cpprof__strings_free(struct cpprof__strings *s)
 {
-    CPPROF__ARRAY_FREE(&s->text);
+    cpprof__arena_free(&s->texts);
     CPPROF__ARRAY_FREE(&s->table);
     cpprof__index_free(&s->index);
 }
@@ -30,8 +30,7 @@ is_wanted(void *ctx, uint32_t value)
     const struct cpprof__string *s = &w->strings->table.at[value];
 
     /* An empty one may have no text, which memcmp() may not be given. */
-    return s->n == w->n && (!w->n || memcmp(w->strings->text.at + s->offset,
-                                            w->text, w->n) == 0);
+    return s->n == w->n && (!w->n || memcmp(s->text, w->text, w->n) == 0);
 }
 
 uint32_t
@@ -44,42 +43,24 @@ cpprof__strings_find(const struct cpprof__strings *s, const char *text,
                               is_wanted, &wanted);
 }
 
-/* Copy the text behind the others. It may be one of them, and move with them
- * when the room for it is made. */
-static bool
-append(struct cpprof__strings *s, const char *text, size_t n)
-{
-    size_t at = (uintptr_t)text - (uintptr_t)s->text.at;
-    bool inside = at < s->text.n;
-
-    if (n == SIZE_MAX || !CPPROF__ARRAY_ROOM(&s->text, n + 1))
-        return false;
-    memcpy(s->text.at + s->text.n, inside ? s->text.at + at : text, n);
-    s->text.at[s->text.n + n] = 0;
-    s->text.n += n + 1;
-    return true;
-}
-
 uint32_t
 cpprof__strings_add(struct cpprof__strings *s, const char *text, size_t n)
 {
     uint32_t number = cpprof__strings_find(s, text, n);
-    size_t offset = s->text.n;
-    uint64_t hash;
+    const char *copy;
 
     if (number != CPPROF__INDEX_NONE)
         return number;
     if (s->table.n >= CPPROF__NO_STRING)
         return CPPROF__NO_STRING;
-    hash = cpprof__hash_bytes(text, n, 0);
-    if (!CPPROF__ARRAY_ROOM(&s->table, 1) || !append(s, text, n))
+    if (!CPPROF__ARRAY_ROOM(&s->table, 1))
         return CPPROF__NO_STRING;
+    copy = cpprof__arena_copy(&s->texts, text, n);
     number = (uint32_t)s->table.n;
-    if (!cpprof__index_add(&s->index, hash, number)) {
-        s->text.n = offset;
+    if (!copy ||
+        !cpprof__index_add(&s->index, cpprof__hash_bytes(text, n, 0), number))
         return CPPROF__NO_STRING;
-    }
-    s->table.at[s->table.n++] = (struct cpprof__string){offset, n};
+    s->table.at[s->table.n++] = (struct cpprof__string){copy, n};
     return number;
 }
 
@@ -93,8 +74,7 @@ int
 cpprof__strings_compare(const struct cpprof__strings *s, uint32_t a, uint32_t b)
 {
     const struct cpprof__string *x = &s->table.at[a], *y = &s->table.at[b];
-    int order = memcmp(s->text.at + x->offset, s->text.at + y->offset,
-                       x->n < y->n ? x->n : y->n);
+    int order = memcmp(x->text, y->text, x->n < y->n ? x->n : y->n);
 
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }

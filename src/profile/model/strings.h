@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strings of a profile: one run of bytes, and a table into it.
+ * The strings of a profile: texts, and a table of them.
  *
  * Invariants: no two strings are equal, so they are compared by number; number
  * 0 is the empty string once strings_begin() returned; every text is followed
- * by a zero byte.
+ * by a zero byte, and never moves. So a caller may give texts of the profile
+ * itself to a call that adds others first.
  */
 #ifndef PROFILE_STRINGS_H
 #define PROFILE_STRINGS_H
 
+#include "base/arena.h"
 #include "base/array.h"
 #include "base/hash.h"
 
@@ -18,9 +20,9 @@
 #define CPPROF__NO_STRING UINT32_MAX
 
 struct cpprof__strings {
-    CPPROF__ARRAY(char) text;
+    struct cpprof__arena texts;
     CPPROF__ARRAY(struct cpprof__string {
-        size_t offset;
+        const char *text;
         size_t n;
     })
     table;
@@ -33,8 +35,7 @@ cpprof__strings_begin(struct cpprof__strings *s);
 void
 cpprof__strings_free(struct cpprof__strings *s);
 
-/* The number of a text, added if it is new; or CPPROF__NO_STRING. text may
- * lie inside the table itself. */
+/* The number of a text, added if it is new; or CPPROF__NO_STRING. */
 uint32_t
 cpprof__strings_add(struct cpprof__strings *s, const char *text, size_t n);
 
@@ -50,7 +51,7 @@ cpprof__strings_find(const struct cpprof__strings *s, const char *text,
 static inline const char *
 cpprof__strings_text(const struct cpprof__strings *s, uint32_t string)
 {
-    return s->text.at + s->table.at[string].offset;
+    return s->table.at[string].text;
 }
 
 static inline size_t
