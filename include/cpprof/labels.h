@@ -118,8 +118,7 @@ cpprof_labels_do(const struct cpprof_labels *set, void (*fn)(void *ctx),
  * current ones: CPPROF_LABELS_SCOPE("route", path); C++ has
  * <cpprof/labels.hpp>. */
 struct cpprof_labels_scope {
-    size_t
-        size; /* sizeof (struct cpprof_labels_scope); the rest is not yours */
+    size_t size; /* sizeof (struct cpprof_labels_scope); the rest is private */
     const struct cpprof_labels *before;
     struct cpprof_labels *set;
 };

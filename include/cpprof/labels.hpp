@@ -30,20 +30,22 @@ namespace cpprof
 class label : public cpprof_label
 {
   public:
-    label(const char *key, const char *text) noexcept
-        : cpprof_label{key, text ? text : "", 0, nullptr}
+    label(const char *name, const char *text) noexcept
+        : cpprof_label{name, text ? text : "", 0, nullptr}
     {
     }
 
-    label(const char *key, const std::string &text) noexcept
-        : label(key, text.c_str())
+    label(const char *name, const std::string &text) noexcept
+        : label(name, text.c_str())
     {
     }
 
     template <typename Number, typename = typename std::enable_if<
                                    std::is_integral<Number>::value>::type>
-    label(const char *key, Number number, const char *unit = nullptr) noexcept
-        : cpprof_label{key, nullptr, static_cast<std::int64_t>(number), unit}
+    label(const char *name, Number number,
+          const char *number_unit = nullptr) noexcept
+        : cpprof_label{name, nullptr, static_cast<std::int64_t>(number),
+                       number_unit}
     {
     }
 };

@@ -39,9 +39,9 @@ extern "C" {
     X(LIMIT, -7, "a limit set by the caller was reached")
 
 enum cpprof_status {
-#define X(name, value, text) CPPROF_##name = (value),
-    CPPROF_STATUS_MAP(X)
-#undef X
+#define CPPROF_STATUS_VALUE_(name, value, text) CPPROF_##name = (value),
+    CPPROF_STATUS_MAP(CPPROF_STATUS_VALUE_)
+#undef CPPROF_STATUS_VALUE_
 };
 
 struct cpprof_error {

@@ -106,11 +106,16 @@ struct pprof_report_options {
     void *ctx; /* of warn */
 };
 
+/* Every member, in the order of the struct: C++ before C++20 has no other way,
+ * and compilers warn of members that are missing. */
 #define PPROF_REPORT_DEFAULTS                                                  \
     {                                                                          \
-        .size = sizeof(struct pprof_report_options), .nodecount = -1,          \
-        .nodefraction = 0.005, .edgefraction = 0.001, .divide_by = 1.0,        \
-        .unit = "minimum",                                                     \
+        sizeof(struct pprof_report_options), PPROF_REPORT_FUNCTIONS, 0,        \
+            -1 /* nodecount */, 0.005 /* nodefraction */,                      \
+            0.001 /* edgefraction */, 1.0 /* divide_by */,                     \
+            "minimum" /* unit */, NULL, NULL, NULL, NULL, NULL, NULL, NULL,    \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,  \
+            NULL                                                               \
     }
 
 /*

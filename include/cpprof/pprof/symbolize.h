@@ -23,11 +23,10 @@ extern "C" {
 
 /* struct pprof_symbolize_options flags */
 #define PPROF_SYMBOLIZE_FORCE 1u /* also what has names already */
-#define PPROF_SYMBOLIZE_FAST                                                   \
-    2u /* functions only: no files, no lines,                                  \
-        * no inlined functions */
-#define PPROF_SYMBOLIZE_LINES                                                  \
-    4u /* also what has functions, but lacks files or lines */
+/* functions only: no files, no lines, no inlined functions */
+#define PPROF_SYMBOLIZE_FAST 2u
+/* also what has functions, but lacks files or lines */
+#define PPROF_SYMBOLIZE_LINES 4u
 
 /* What pprof_symbolize() can have fetched. */
 enum pprof_wanted_file {
