@@ -39,8 +39,12 @@ struct cpprof_writer {
 /*
  * Write to an open descriptor or stream, which stays open.
  *
+ * file     NULL, as fopen() returns it when it fails: the writer is zeroed, and
+ *          the operation that is given it fails.
+ *
  * Shape:   bytes as they come; short writes and EINTR are handled; a stream is
- *          flushed at the end.
+ *          flushed at the end. Neither SIGPIPE nor SIGXFSZ is raised: a pipe
+ *          that nobody reads any more is the error EPIPE.
  * Errors:  of write(2) or fwrite(3), through the operation that writes.
  * Owner:   fd and file stay the caller's and must outlive the writer's use.
  * Safety:  MT.

@@ -128,27 +128,41 @@ cpprof_writer_to_fd(int fd, struct cpprof_writer *writer)
 static int
 file_write(void *ctx, const void *data, size_t n_bytes)
 {
+    struct cpprof__quiet quiet;
+    int sys = 0;
+
+    cpprof__quiet_begin(&quiet);
     errno = 0;
-    if (fwrite(data, 1, n_bytes, ctx) == n_bytes)
-        return 0;
-    return errno ? errno : EIO;
+    if (fwrite(data, 1, n_bytes, ctx) != n_bytes)
+        sys = errno ? errno : EIO;
+    cpprof__quiet_end(&quiet, sys);
+    return sys;
 }
 
 static int
 file_close(void *ctx, int failed)
 {
-    errno = 0;
-    if (failed || fflush(ctx) == 0)
+    struct cpprof__quiet quiet;
+    int sys = 0;
+
+    if (failed)
         return 0;
-    return errno ? errno : EIO;
+    cpprof__quiet_begin(&quiet);
+    errno = 0;
+    if (fflush(ctx))
+        sys = errno ? errno : EIO;
+    cpprof__quiet_end(&quiet, sys);
+    return sys;
 }
 
 void
 cpprof_writer_to_stream(FILE *file, struct cpprof_writer *writer)
 {
-    if (writer)
+    if (writer && file)
         *writer = (struct cpprof_writer){sizeof *writer, file_write, file_close,
                                          file};
+    else if (writer)
+        memset(writer, 0, sizeof *writer);
 }
 
 struct path_writer {
@@ -175,19 +189,25 @@ forget_temporary(struct path_writer *w, int sys)
     return sys;
 }
 
+/* What a name grows by, at most. */
+#define SUFFIX_BYTES sizeof ".4194304-4294967295.tmp"
+
 /* Create the temporary file, under a name that no other process uses; 0 or an
- * errno. */
+ * errno. A name that would be too long for the folder is cut. */
 static int
 create_temporary(struct path_writer *w)
 {
     static unsigned counter;
+    size_t folder = (size_t)(strrchr(w->path, '/') - w->path) + 1;
+    size_t most = NAME_MAX - SUFFIX_BYTES;
 
     for (;;) {
         unsigned n = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
         struct cpprof__buffer name = {0};
 
         forget_temporary(w, 0);
-        cpprof__buffer_printf(&name, "%s.%d-%u.tmp", w->path, (int)getpid(), n);
+        cpprof__buffer_printf(&name, "%.*s.%d-%u.tmp", (int)(folder + most),
+                              w->path, (int)getpid(), n);
         if (name.failed)
             return ENOMEM;
         w->temporary = (char *)name.data;
@@ -323,9 +343,7 @@ check_new(struct path_writer *w)
     int sys = folder ? check_folder(w, folder) : ENOMEM;
 
     cpprof__free(folder);
-    return sys || strlen(slash + 1) <= NAME_MAX - strlen(".1-0.tmp")
-               ? sys
-               : ENAMETOOLONG;
+    return sys || strlen(slash + 1) <= NAME_MAX ? sys : ENAMETOOLONG;
 }
 
 /* Check that the file can be written later; 0 or an errno. */

@@ -176,31 +176,43 @@ take_away(int signal)
                                !sigaction(signal, &before, NULL));
 }
 
+void
+cpprof__quiet_begin(struct cpprof__quiet *quiet)
+{
+    sigset_t set;
+
+    sigemptyset(&quiet->before);
+    quiet->is_known = !pthread_sigmask(SIG_SETMASK, NULL, &quiet->before);
+    set = quiet->before;
+    sigaddset(&set, SIGPIPE);
+    sigaddset(&set, SIGXFSZ);
+    sigpending(&quiet->pending);
+    if (quiet->is_known)
+        pthread_sigmask(SIG_SETMASK, &set, NULL);
+}
+
+void
+cpprof__quiet_end(struct cpprof__quiet *quiet, int sys)
+{
+    int kept = errno;
+    int signal = sys == EPIPE ? SIGPIPE : sys == EFBIG ? SIGXFSZ : 0;
+
+    /* A thread that cannot be rid of it keeps it blocked. */
+    if (signal && !sigismember(&quiet->pending, signal) && !take_away(signal))
+        sigaddset(&quiet->before, signal);
+    if (quiet->is_known)
+        pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+    errno = kept;
+}
+
 ssize_t
 cpprof__write_quietly(int fd, const void *data, size_t n)
 {
-    sigset_t quiet, before, pending;
-    bool is_known;
+    struct cpprof__quiet quiet;
     ssize_t written;
-    int sys, signal;
 
-    sigemptyset(&before);
-    is_known = !pthread_sigmask(SIG_SETMASK, NULL, &before);
-    quiet = before;
-    sigaddset(&quiet, SIGPIPE);
-    sigaddset(&quiet, SIGXFSZ);
-    sigpending(&pending);
-    if (is_known)
-        pthread_sigmask(SIG_SETMASK, &quiet, NULL);
+    cpprof__quiet_begin(&quiet);
     written = syscall(SYS_write, fd, data, n);
-    sys = errno;
-    signal = written >= 0 ? 0 : sys == EPIPE ? SIGPIPE : SIGXFSZ;
-    /* A thread that cannot be rid of it keeps it blocked. */
-    if (signal && (sys == EPIPE || sys == EFBIG) &&
-        !sigismember(&pending, signal) && !take_away(signal))
-        sigaddset(&before, signal);
-    if (is_known)
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = sys;
+    cpprof__quiet_end(&quiet, written < 0 ? errno : 0);
     return written;
 }

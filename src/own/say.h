@@ -12,6 +12,7 @@
 #ifndef OWN_SAY_H
 #define OWN_SAY_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -41,10 +42,21 @@ void
 cpprof__say_to(int fd, const char *line, size_t n);
 
 /*
- * write(2) without SIGPIPE and SIGXFSZ: a closed pipe, or RLIMIT_FSIZE, must
- * not end the program. What was pending before stays pending. It is no point of
- * cancellation.
+ * What the calling thread writes between these two raises neither SIGPIPE nor
+ * SIGXFSZ: a closed pipe, or RLIMIT_FSIZE, must not end the program. What was
+ * pending before stays pending. sys is the errno of what failed, 0 if nothing
+ * did. errno stays.
  */
+struct cpprof__quiet {
+    sigset_t before, pending;
+    bool is_known; /* what the mask was */
+};
+void
+cpprof__quiet_begin(struct cpprof__quiet *quiet);
+void
+cpprof__quiet_end(struct cpprof__quiet *quiet, int sys);
+
+/* write(2) so. It is no point of cancellation. */
 ssize_t
 cpprof__write_quietly(int fd, const void *data, size_t n);
 

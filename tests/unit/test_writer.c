@@ -322,6 +322,41 @@ stream_error_is_returned(void **state)
     fclose(f);
 }
 
+static void
+reader_of_a_stream_that_went_away_is_an_error_and_no_signal(void **state)
+{
+    struct sigaction count = {.sa_handler = count_sigpipe}, before;
+    static const char many[BUFSIZ * 2];
+    struct cpprof_writer w;
+    FILE *f;
+    int fds[2];
+
+    (void)state;
+    n_sigpipe = 0;
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(sigaction(SIGPIPE, &count, &before), 0);
+    close(fds[0]);
+    f = fdopen(fds[1], "w");
+    cpprof_writer_to_stream(f, &w);
+    assert_int_equal(w.write(w.ctx, many, sizeof many), EPIPE);
+    assert_int_equal(w.write(w.ctx, "x", 1), 0); /* into the buffer */
+    assert_int_equal(w.close(w.ctx, 0), EPIPE);
+    assert_int_equal(n_sigpipe, 0);
+    fclose(f);
+    sigaction(SIGPIPE, &before, NULL);
+}
+
+static void
+stream_that_could_not_be_opened_makes_no_writer(void **state)
+{
+    struct cpprof_writer w, zero = {0};
+
+    (void)state;
+    memset(&w, 1, sizeof w);
+    cpprof_writer_to_stream(fopen("missing/file", "w"), &w);
+    assert_memory_equal(&w, &zero, sizeof w);
+}
+
 /* --- a path ----------------------------------------------------------------*/
 
 static void
@@ -481,7 +516,7 @@ file_without_a_name_is_written_where_it_is(void **state)
 static void
 path_that_cannot_be_created_is_refused_at_once(void **state)
 {
-    char name[NAME_MAX] = "";
+    char name[NAME_MAX + 2] = "";
     struct cpprof_error error;
     struct cpprof_writer w;
 
@@ -492,7 +527,7 @@ path_that_cannot_be_created_is_refused_at_once(void **state)
     refused("missing/file", "missing/file: No such file or directory");
     refused("/proc/self/maps/x", "/proc/self/maps/x: Not a directory");
     refused("", ": No such file or directory");
-    memset(name, 'x', sizeof name - 1); /* has no room for the temporary's */
+    memset(name, 'x', NAME_MAX + 1);
     assert_int_equal(cpprof_writer_to_path(name, &w, &error), CPPROF_SYSTEM);
     assert_int_equal(error.sys, ENAMETOOLONG);
     put_file("file", "");
@@ -502,6 +537,23 @@ path_that_cannot_be_created_is_refused_at_once(void **state)
     else
         refused("/proc/x", "/proc/x: No such file or directory");
     assert_int_equal(n_entries(), 2);
+}
+
+static void
+longest_name_there_can_be_is_written(void **state)
+{
+    char name[NAME_MAX + 1] = "";
+    struct cpprof_writer w;
+
+    (void)state;
+    memset(name, 'x', NAME_MAX);
+    w = path_writer(name);
+    write_text(&w, "one");
+    assert_int_equal(n_entries(), 1);
+    assert_int_equal(access(name, F_OK), -1);
+    assert_int_equal(w.close(w.ctx, 0), 0);
+    check_file(name, "one");
+    assert_int_equal(n_entries(), 1);
 }
 
 static void
@@ -564,6 +616,9 @@ main(void)
         TEST(short_writes_and_interruptions_are_gone_on_with),
         TEST(stream_is_flushed_at_the_end_and_stays_open),
         TEST(stream_error_is_returned),
+        TEST(reader_of_a_stream_that_went_away_is_an_error_and_no_signal),
+        TEST(stream_that_could_not_be_opened_makes_no_writer),
+        TEST(longest_name_there_can_be_is_written),
         TEST(path_appears_whole_when_the_last_byte_is_there),
         TEST(nothing_is_made_before_the_first_byte),
         TEST(failed_path_keeps_what_was_there),

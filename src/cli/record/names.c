@@ -89,16 +89,12 @@ cpprof__record_name_vm(const struct cpprof__record_options *options)
     return options->out ? name_of_kind(options->out, "vm") : strdup("vm.pb.gz");
 }
 
-/* What the name of a file gets while it is written, at most:
- * ".4194304-4294967295.tmp" (base/writer.c). */
-#define TEMPORARY_MAX 23
-
 /* As much of the program's name as there is room for, in whole characters. */
 static int
 fitting(const char *name, size_t n_others)
 {
-    size_t most = NAME_MAX - TEMPORARY_MAX, n = strlen(name);
-    size_t room = n_others < most ? most - n_others : 0;
+    size_t room = n_others < NAME_MAX ? NAME_MAX - n_others : 0;
+    size_t n = strlen(name);
 
     if (n > room)
         for (n = room; n && (name[n] & 0xc0) == 0x80;)
