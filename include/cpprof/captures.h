@@ -89,8 +89,9 @@ struct cpprof_snapshot;
  * the program made included.
  *
  * options  flags are those of all that is written later: those of
- *          cpprof_profile_write(), and CPPROF_FLAG_SINCE_START and _IN_USE;
- *          debug must be 0; NULL for defaults.
+ *          cpprof_profile_write() but CPPROF_FLAG_LEGACY, and
+ *          CPPROF_FLAG_SINCE_START and _IN_USE; debug must be 0; NULL for
+ *          defaults.
  *
  * Units:   40 bytes for each stack and size class of a heap, 24 for a stack of
  *          block and mutex, 16 of others.

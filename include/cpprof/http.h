@@ -21,7 +21,8 @@
 extern "C" {
 #endif
 
-/* struct cpprof_http_request flags */
+/* struct cpprof_http_request flags, and struct cpprof_http_options: of each
+ * request */
 #define CPPROF_HTTP_ONE_CPU_CAPTURE 1u /* a second one is answered 500: Go */
 #define CPPROF_HTTP_NO_NAMES        4u /* addresses only: pprof asks for names */
 
@@ -34,7 +35,7 @@ struct cpprof_http_request {
     const char *content_type; /* of the body, or NULL */
     const void *body;
     size_t n_body;
-    uint32_t flags;       /* CPPROF_HTTP_* */
+    uint32_t flags;       /* CPPROF_HTTP_ONE_CPU_CAPTURE, _NO_NAMES */
     uint32_t max_seconds; /* longer captures are refused; 0: none are */
 
     /*
@@ -98,13 +99,13 @@ cpprof_http_handle(const struct cpprof_http_request *request,
 
 struct cpprof_http_options {
     size_t size;       /* sizeof (struct cpprof_http_options) */
-    uint32_t flags;    /* CPPROF_HTTP_* */
+    uint32_t flags;    /* CPPROF_HTTP_*; others are refused */
     const char *token; /* asked for in "Authorization: Bearer"; NULL: none */
     uint32_t max_connections; /* 0: 256, or a quarter of RLIMIT_NOFILE where
                                * that is less. One more takes the place of the
                                * one that is the longest without a request;
                                * when all are served it waits in the kernel */
-    uint32_t max_captures;    /* at once; 0: 128, at most 176 */
+    uint32_t max_captures;    /* at once; 0: 128; more than 176 are 176 */
     uint32_t max_body;        /* bytes; 0: 1 MiB */
     uint32_t header_seconds;  /* until a request must be there; 0: 10 */
     uint32_t max_seconds;     /* of a capture; 0: 3600 */

@@ -32,6 +32,16 @@ cpprof__options_sampling(uint32_t *rate_hz, uint32_t most_hz,
                          uint32_t *max_depth, uint32_t most_frames,
                          struct cpprof_error *error);
 
+/* The flags that each struct takes. */
+#define CPPROF__CPU_FLAGS                                                      \
+    (CPPROF_FLAG_NO_LABELS | CPPROF_FLAG_LEGACY | CPPROF_FLAG_NO_DECOYS)
+#define CPPROF__HEAP_FLAGS                                                     \
+    (CPPROF_FLAG_ALLOCS | CPPROF_FLAG_PEAK | CPPROF_FLAG_LABELS |              \
+     CPPROF_FLAG_LEGACY)
+#define CPPROF__PROFILE_FLAGS                                                  \
+    (CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK | CPPROF_FLAG_IN_PROGRESS |         \
+     CPPROF_FLAG_LEGACY)
+
 /* Errors: CPPROF_INVALID (flags that are not known, no enum cpprof_symbolize).
  */
 enum cpprof_status

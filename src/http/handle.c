@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "collect/runtime/exempt.h"
 #include "http/call.h"
+#include "http/plugin.h"
 #include "http/text.h"
 
 #include <errno.h>
@@ -226,6 +227,12 @@ take(struct cpprof__call *call, const struct cpprof_http_request *request,
         status = cpprof__options(&call->answer.response,
                                  sizeof call->answer.response, response,
                                  "cpprof_http_response", error);
+    if (status == CPPROF_OK)
+        status =
+            cpprof__options_flags(call->request.flags,
+                                  CPPROF__HTTP_FLAGS | CPPROF__HTTP_TAKES_GZIP |
+                                      CPPROF__HTTP_FROM_OTHERS,
+                                  CPPROF_SYMBOLIZE_FULL, error);
     if (status != CPPROF_OK)
         return status;
     if (!call->request.method || !call->request.path)

@@ -86,7 +86,11 @@ cpprof_http_listen(const char *address, const struct cpprof_http_options *given,
     if (!address)
         return cpprof__fail(error, CPPROF_INVALID, 0, "http: no address");
     status = cpprof__options(&options, sizeof options, given,
-                             "struct cpprof_http_options", error);
+                             "cpprof_http_options", error);
+    if (status == CPPROF_OK)
+        status = cpprof__options_flags(
+            options.flags, CPPROF__HTTP_FLAGS | CPPROF_HTTP_INSECURE,
+            CPPROF_SYMBOLIZE_FULL, error);
     if (status != CPPROF_OK)
         return status;
     /* Not under the lock, because the loader runs other people's code. Done

@@ -14,6 +14,9 @@
 #define CPPROF__HTTP_ABI    3
 #define CPPROF__HTTP_SYMBOL "cpprof__http_server"
 
+/* What a program may ask for of a request. */
+#define CPPROF__HTTP_FLAGS (CPPROF_HTTP_ONE_CPU_CAPTURE | CPPROF_HTTP_NO_NAMES)
+
 /* In the flags of a request from this server: its client reads gzip. */
 #define CPPROF__HTTP_TAKES_GZIP 0x80000000u
 /* Another site asks, or another port of this machine; its browser says so. */

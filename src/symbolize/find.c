@@ -202,14 +202,15 @@ default_folders(void)
 
 enum cpprof_status
 pprof_find_binaries(struct pprof_profile *p, const char *folders,
-                    const struct pprof_symbolize_options *options,
+                    const struct pprof_symbolize_options *given,
                     struct cpprof_error *error)
 {
     CPPROF__NEED(error, p);
 
-    enum cpprof_status status = cpprof__symbolize_check(options, error);
+    struct pprof_symbolize_options options;
+    enum cpprof_status status = cpprof__symbolize_take(given, &options, error);
     char *list = folders ? cpprof__strdup(folders) : default_folders();
-    struct search search = {.options = options};
+    struct search search = {.options = &options};
     size_t i;
 
     for (i = 0; status == CPPROF_OK && list && i < p->mappings.n; i++)

@@ -10,6 +10,7 @@
  *
  * Source: internal/symbolizer/symbolizer.go doLocalSymbolize, newMapping.
  */
+#include "base/options.h"
 #include "base/status.h"
 #include "own/memory.h"
 #include "profile/model/check.h"
@@ -63,14 +64,27 @@ struct work {
 #define LONGEST_WARNING 2048
 
 enum cpprof_status
-cpprof__symbolize_check(const struct pprof_symbolize_options *options,
-                        struct cpprof_error *error)
+cpprof__symbolize_take(const struct pprof_symbolize_options *given,
+                       struct pprof_symbolize_options *options,
+                       struct cpprof_error *error)
 {
-    if (!options || options->size == sizeof *options)
-        return CPPROF_OK;
-    return cpprof__fail(error, CPPROF_INVALID, 0,
-                        "symbolize options of %zu bytes, not %zu",
-                        options->size, sizeof *options);
+    const uint32_t known =
+        PPROF_SYMBOLIZE_FORCE | PPROF_SYMBOLIZE_FAST | PPROF_SYMBOLIZE_LINES;
+    enum cpprof_status status;
+    size_t i;
+
+    *options = (struct pprof_symbolize_options){.size = sizeof *options};
+    status = cpprof__options(options, sizeof *options, given,
+                             "pprof_symbolize_options", error);
+    if (status == CPPROF_OK)
+        status = cpprof__options_flags(options->flags, known,
+                                       CPPROF_SYMBOLIZE_FULL, error);
+    for (i = 0; i < options->n_binaries && status == CPPROF_OK; i++)
+        if (!options->binaries || !options->binaries[i])
+            status = cpprof__fail(error, CPPROF_INVALID, 0,
+                                  "binary %zu of %zu is NULL", i,
+                                  options->n_binaries);
+    return status;
 }
 
 void
@@ -80,7 +94,7 @@ cpprof__symbolize_warn(const struct pprof_symbolize_options *options,
     char text[LONGEST_WARNING];
     va_list args;
 
-    if (!options || !options->warn)
+    if (!options->warn)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -403,8 +417,6 @@ static void
 take_options(struct work *w, const struct pprof_symbolize_options *options)
 {
     w->options = options;
-    if (!options)
-        return;
     w->flags = options->flags;
     w->n_given = options->n_binaries;
     w->lookup.functions_only = w->flags & PPROF_SYMBOLIZE_FAST;
@@ -432,12 +444,13 @@ begin(struct work *w)
 
 enum cpprof_status
 pprof_symbolize(struct pprof_profile *p,
-                const struct pprof_symbolize_options *options,
+                const struct pprof_symbolize_options *given,
                 struct cpprof_error *error)
 {
     CPPROF__NEED(error, p);
 
-    enum cpprof_status status = cpprof__symbolize_check(options, error);
+    struct pprof_symbolize_options options;
+    enum cpprof_status status = cpprof__symbolize_take(given, &options, error);
     struct work *w;
 
     if (status != CPPROF_OK)
@@ -446,8 +459,8 @@ pprof_symbolize(struct pprof_profile *p,
     if (!w)
         return cpprof__fail_nomem(error);
     w->p = p;
-    take_options(w, options);
-    status = cpprof__given_read(p, options, &w->given, error);
+    take_options(w, &options);
+    status = cpprof__given_read(p, &options, &w->given, error);
     if (status != CPPROF_OK) {
         cpprof__free(w);
         return status;

@@ -5,10 +5,12 @@
 
 #include <cpprof/pprof/symbolize.h>
 
-/* CPPROF_INVALID when the options, which may be NULL, are of another size. */
+/* The caller's options, which may be NULL, with defaults for what they lack.
+ * Errors: CPPROF_INVALID. */
 enum cpprof_status
-cpprof__symbolize_check(const struct pprof_symbolize_options *options,
-                        struct cpprof_error *error);
+cpprof__symbolize_take(const struct pprof_symbolize_options *given,
+                       struct pprof_symbolize_options *options,
+                       struct cpprof_error *error);
 
 /* Warn, if anybody wants to know. Of two KiB at most; longer texts are cut. */
 void

@@ -153,6 +153,33 @@ options_of_another_version_are_refused(void **state)
         CPPROF_INVALID);
 }
 
+static void
+options_out_of_range_are_refused(void **state)
+{
+    const struct cpprof_heap_options options[] = {
+        {.debug = -1},
+        {.symbolize = CPPROF_SYMBOLIZE_NONE + 1},
+        {.flags = CPPROF_FLAG_NO_LABELS},
+        {.flags = 0x80000000u},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof options / sizeof *options; i++) {
+        struct cpprof_heap_options bad = options[i];
+        struct cpprof_error error;
+        struct sink s = {0};
+
+        bad.size = sizeof bad;
+        bad.heap = heap_of_test;
+        assert_int_equal(
+            cpprof_heap_write((struct cpprof_writer[]){sink_writer(&s)}, &bad,
+                              &error),
+            CPPROF_INVALID);
+        assert_int_equal(s.n_closes, 1);
+        assert_int_equal(s.failed, 1);
+    }
+}
+
 /* ---- code that goes -------------------------------------------------------
  */
 
@@ -367,6 +394,7 @@ main(void)
         cmocka_unit_test(recorded_memory_is_in_use_until_it_is_released),
         cmocka_unit_test(malloc_of_another_is_named),
         cmocka_unit_test(options_of_another_version_are_refused),
+        cmocka_unit_test(options_out_of_range_are_refused),
         cmocka_unit_test(
             unloaded_code_keeps_its_mapping_and_is_not_found_again),
         cmocka_unit_test(writers_are_right_beside_threads_unloads_and_forks),

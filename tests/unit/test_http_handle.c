@@ -472,6 +472,11 @@ structs_without_their_parts_are_refused(void **state)
     assert_int_equal(cpprof_http_handle(&request, &response, &error),
                      CPPROF_INVALID);
     response.write = reply_write;
+    request.flags = 8;
+    assert_int_equal(cpprof_http_handle(&request, &response, &error),
+                     CPPROF_INVALID);
+    assert_string_equal(error.text, "unknown flags 0x8");
+    request.flags = 0;
     request.size = 3;
     assert_int_equal(cpprof_http_handle(&request, &response, &error),
                      CPPROF_INVALID);

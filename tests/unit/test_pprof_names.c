@@ -127,12 +127,30 @@ comment_is_added_at_the_end(void **state)
     pprof_free(p);
 }
 
+static void
+mode_that_is_none_is_refused(void **state)
+{
+    struct fixture f = {0};
+    struct pprof_profile *p;
+
+    (void)state;
+    fixture_function(&f, 1, "_Z1fv", "_Z1fv", "");
+    p = fixture_must_read(&f);
+    assert_int_equal(pprof_demangle(p, PPROF_DEMANGLE_NONE + 1, 0, NULL),
+                     CPPROF_INVALID);
+    assert_int_equal(pprof_demangle(p, PPROF_DEMANGLE_SHORT, 2, NULL),
+                     CPPROF_INVALID);
+    assert_string_equal(pprof_text(p, pprof_functions(p)->name, NULL), "_Z1fv");
+    pprof_free(p);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mangled_names_are_shortened),
         cmocka_unit_test(demangled_names_stay_unless_told),
+        cmocka_unit_test(mode_that_is_none_is_refused),
         cmocka_unit_test(name_that_would_be_huge_stays_mangled),
         cmocka_unit_test(first_mapping_can_be_named_or_made),
         cmocka_unit_test(comment_is_added_at_the_end),

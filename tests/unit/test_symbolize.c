@@ -421,15 +421,46 @@ missing_binary_is_told_of_once(void **state)
     warns(self_path, "0123abcd", text);
 }
 
+/* A program that was built with another version of the header has more members
+ * or fewer. What this version does not know must be zero. */
 static void
-options_of_another_size_are_refused(void **state)
+options_of_other_versions_are_taken_for_what_they_say(void **state)
 {
     struct pprof_profile *p = make_profile("/none/tool", "");
-    struct pprof_symbolize_options short_ones = {.size = 4};
+    struct {
+        struct pprof_symbolize_options known;
+        uint64_t later;
+    } o = {{.size = offsetof(struct pprof_symbolize_options, binaries),
+            .n_binaries = 1},
+           1};
 
-    assert_int_equal(pprof_symbolize(p, &short_ones, NULL), CPPROF_INVALID);
-    assert_int_equal(pprof_find_binaries(p, "", &short_ones, NULL),
+    assert_int_equal(pprof_symbolize(p, &o.known, NULL), CPPROF_OK);
+    assert_int_equal(pprof_find_binaries(p, "", &o.known, NULL), CPPROF_OK);
+    o.known.n_binaries = 0;
+    o.known.size = sizeof o;
+    assert_int_equal(pprof_symbolize(p, &o.known, NULL), CPPROF_INVALID);
+    o.later = 0;
+    assert_int_equal(pprof_symbolize(p, &o.known, NULL), CPPROF_OK);
+    o.known.size = 4;
+    assert_int_equal(pprof_symbolize(p, &o.known, NULL), CPPROF_INVALID);
+    assert_int_equal(pprof_find_binaries(p, "", &o.known, NULL),
                      CPPROF_INVALID);
+    pprof_free(p);
+}
+
+static void
+options_that_make_no_sense_are_refused(void **state)
+{
+    static const char *const none[] = {NULL};
+    struct pprof_profile *p = make_profile("/none/tool", "");
+    struct pprof_symbolize_options o = {.size = sizeof o, .flags = 8};
+
+    assert_int_equal(pprof_symbolize(p, &o, NULL), CPPROF_INVALID);
+    o.flags = 0;
+    o.n_binaries = 1;
+    assert_int_equal(pprof_symbolize(p, &o, NULL), CPPROF_INVALID);
+    o.binaries = none;
+    assert_int_equal(pprof_symbolize(p, &o, NULL), CPPROF_INVALID);
     pprof_free(p);
 }
 
@@ -478,7 +509,10 @@ main(void)
                                         make_links, remove_folder),
         cmocka_unit_test_setup_teardown(missing_binary_is_told_of_once,
                                         make_links, remove_folder),
-        cmocka_unit_test_setup_teardown(options_of_another_size_are_refused,
+        cmocka_unit_test_setup_teardown(
+            options_of_other_versions_are_taken_for_what_they_say, make_links,
+            remove_folder),
+        cmocka_unit_test_setup_teardown(options_that_make_no_sense_are_refused,
                                         make_links, remove_folder),
         cmocka_unit_test_setup_teardown(
             failed_allocation_leaves_a_whole_profile, make_links,

@@ -267,7 +267,7 @@ enum pprof_demangle {
  * Demangle the names of functions: those that are the system name, or none at
  * all; with PPROF_DEMANGLE_AGAIN all that have a system name.
  *
- * Errors:  CPPROF_NOMEM.
+ * Errors:  CPPROF_INVALID (no such mode or flag), CPPROF_NOMEM.
  * Safety:  OBJ.
  * Source:  internal/symbolizer.Demangle.
  */

@@ -93,7 +93,8 @@ pprof_find_binaries(struct pprof_profile *profile, const char *folders,
  *          ELF file, or has another build id is warned of. A mapping that one
  *          of options->binaries is for is asked about as with
  *          PPROF_SYMBOLIZE_LINES.
- * Errors:  CPPROF_NOMEM; the profile is then whole, and some of it has names.
+ * Errors:  CPPROF_INVALID (flags, or a binary that is NULL). CPPROF_NOMEM; the
+ *          profile is then whole, and some of it has names.
  *          CPPROF_BAD_DATA, CPPROF_SYSTEM: one of options->binaries is of no
  *          mapping, or cannot be read; the profile is as it was.
  *          CPPROF_BAD_DATA, too, if options->binaries name nothing, though

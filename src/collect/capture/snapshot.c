@@ -27,8 +27,8 @@
 #include <unistd.h>
 
 #define FLAGS                                                                  \
-    (CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK | CPPROF_FLAG_IN_PROGRESS |         \
-     CPPROF_FLAG_SINCE_START | CPPROF_FLAG_IN_USE)
+    ((CPPROF__PROFILE_FLAGS & ~CPPROF_FLAG_LEGACY) | CPPROF_FLAG_SINCE_START | \
+     CPPROF_FLAG_IN_USE)
 
 struct cpprof_snapshot {
     struct cpprof_profile *profile;

@@ -15,9 +15,6 @@
 
 #include <string.h>
 
-#define CPU_FLAGS                                                              \
-    (CPPROF_FLAG_NO_LABELS | CPPROF_FLAG_LEGACY | CPPROF_FLAG_NO_DECOYS)
-
 static struct cpprof__cpu_capture *
 new_capture(const struct cpprof_cpu_options *options,
             const struct cpprof_writer *writer)
@@ -51,7 +48,7 @@ make(const struct cpprof_cpu_options *given, const struct cpprof_writer *writer,
         status = cpprof__fail(error, CPPROF_INVALID, 0, "unknown engine %d",
                               (int)options.engine);
     if (status == CPPROF_OK)
-        status = cpprof__options_flags(options.flags, CPU_FLAGS,
+        status = cpprof__options_flags(options.flags, CPPROF__CPU_FLAGS,
                                        options.symbolize, error);
     if (status != CPPROF_OK)
         return status;

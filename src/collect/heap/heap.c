@@ -153,9 +153,17 @@ static enum cpprof_status
 take_options(const struct cpprof_heap_options *given,
              struct cpprof_heap_options *options, struct cpprof_error *error)
 {
+    enum cpprof_status status;
+
     memset(options, 0, sizeof *options);
-    return cpprof__options(options, sizeof *options, given,
-                           "cpprof_heap_options", error);
+    status = cpprof__options(options, sizeof *options, given,
+                             "cpprof_heap_options", error);
+    if (status != CPPROF_OK)
+        return status;
+    if (options->debug < 0)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "debug is negative");
+    return cpprof__options_flags(options->flags, CPPROF__HEAP_FLAGS,
+                                 options->symbolize, error);
 }
 
 /* cpprof__heap_reserve() tells who comes while another thread makes the tables
@@ -293,13 +301,11 @@ write_builtin(const struct cpprof__builtin *self, struct cpprof_writer writer,
               const struct cpprof_profile_options *options,
               struct cpprof_error *error)
 {
-    const uint32_t kept =
-        CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK | CPPROF_FLAG_LEGACY;
     struct cpprof_heap_options heap = {
         .size = sizeof heap,
         .debug = options->debug,
         .symbolize = options->symbolize,
-        .flags = options->flags & kept,
+        .flags = options->flags & CPPROF__HEAP_FLAGS,
     };
 
     if (self == &cpprof__builtin_allocs)

@@ -562,6 +562,9 @@ cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
     if (status == CPPROF_OK)
         status = cpprof__options(&options, sizeof options, given,
                                  "cpprof_cpu_options", error);
+    if (status == CPPROF_OK)
+        status = cpprof__options_flags(options.flags, CPPROF__CPU_FLAGS,
+                                       options.symbolize, error);
     if (status == CPPROF_OK && index >= recording->n)
         status = cpprof__fail(error, CPPROF_INVALID, 0,
                               "image %zu of a recording with %zu", index,

@@ -474,6 +474,9 @@ cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
     if (status == CPPROF_OK)
         status = cpprof__options(&options, sizeof options, given,
                                  "cpprof_profile_options", error);
+    if (status == CPPROF_OK)
+        status = cpprof__options_flags(options.flags, CPPROF__PROFILE_FLAGS,
+                                       options.symbolize, error);
     if (status == CPPROF_OK && strcmp(name, "block") && !is_mutex && !is_wall)
         status = cpprof__fail(error, CPPROF_INVALID, 0,
                               "no waits are called %s", name);
@@ -504,6 +507,9 @@ cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
     if (status == CPPROF_OK)
         status = cpprof__options(&options, sizeof options, given,
                                  "cpprof_heap_options", error);
+    if (status == CPPROF_OK)
+        status = cpprof__options_flags(options.flags, CPPROF__HEAP_FLAGS,
+                                       options.symbolize, error);
     if (status == CPPROF_OK)
         status = load_one(&recording->set, index, &l, error);
     if (status != CPPROF_OK)

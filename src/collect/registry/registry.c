@@ -331,7 +331,9 @@ check_add(const struct cpprof_profile *profile, const void *value, size_t n,
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "pprof: Add called on built-in Profile %s",
                             profile->builtin->name);
-    CPPROF__NEED(error, value || !n);
+    if (!value && n)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "pprof: Add of %zu bytes that are NULL", n);
     return CPPROF_OK;
 }
 
@@ -371,6 +373,8 @@ cpprof_profile_add_entry(struct cpprof_profile *profile,
                          const struct cpprof_profile_entry *given,
                          struct cpprof_error *error)
 {
+    CPPROF__NEED(error, given);
+
     struct cpprof_profile_entry entry = {.weight = 1};
     struct cpprof__stack_record record = {0};
     struct cpprof__custom_value value;
@@ -415,10 +419,6 @@ cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
 
 /* ---- writing ---------------------------------------------------------- */
 
-#define FLAGS                                                                  \
-    (CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK | CPPROF_FLAG_IN_PROGRESS |         \
-     CPPROF_FLAG_LEGACY)
-
 static enum cpprof_status
 check_write(const struct cpprof_profile *profile,
             const struct cpprof_profile_options *given,
@@ -436,8 +436,8 @@ check_write(const struct cpprof_profile *profile,
         return status;
     if (options->debug < 0)
         return cpprof__fail(error, CPPROF_INVALID, 0, "debug is negative");
-    return cpprof__options_flags(options->flags, FLAGS, options->symbolize,
-                                 error);
+    return cpprof__options_flags(options->flags, CPPROF__PROFILE_FLAGS,
+                                 options->symbolize, error);
 }
 
 static enum cpprof_status

@@ -259,6 +259,9 @@ pprof_demangle(struct pprof_profile *p, enum pprof_demangle mode,
     enum cpprof_status status = CPPROF_OK;
     size_t i;
 
+    if ((unsigned)mode > PPROF_DEMANGLE_NONE || flags & ~PPROF_DEMANGLE_AGAIN)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "unknown mode %d or flags %#x", (int)mode, flags);
     for (i = 0; i < p->functions.n && status == CPPROF_OK; i++) {
         struct pprof_function *f = &p->functions.at[i];
 
