@@ -26,10 +26,10 @@ extern "C" {
 #endif
 
 /*
- * Sample one allocation in so many bytes on average (0: none, 1: all), from
- * now on, in every thread. Earlier samples keep their weight, so a
- * change at any time leaves all values unbiased. A negative
- * number changes nothing.
+ * Sample one allocation in so many bytes on average (0: none, 1: all), from now
+ * on, in every thread. Earlier samples keep their weight, so a change at any
+ * time leaves all values unbiased. A negative number changes nothing. More than
+ * 2^40 bytes count as 2^40.
  *
  * Returns the rate before.
  * Units:   bytes; 524288 at the start.
@@ -44,7 +44,7 @@ struct cpprof_heap;
 
 struct cpprof_heap_options {
     size_t size;   /* sizeof (struct cpprof_heap_options) */
-    int32_t debug; /* 0: gzipped protobuf; 1 and more: text */
+    int32_t debug; /* 0: gzipped protobuf; 1 and more: text; not negative */
     enum cpprof_symbolize symbolize;
     uint32_t flags; /* CPPROF_FLAG_ALLOCS, _PEAK, _LABELS, _LEGACY */
     const struct cpprof_heap *heap; /* NULL: malloc and its family */
@@ -97,7 +97,7 @@ cpprof_heap_release(const void *ptr);
  * A heap of its own, with a profile of its own. At most 63 of them; they are
  * never freed.
  *
- * name     as in a file name; copied.
+ * name     copied; the profile has it in a comment.
  *
  * Errors:  CPPROF_INVALID (no name, or one that is in use), CPPROF_NOMEM.
  * Safety:  MT. Not AS.
@@ -106,7 +106,8 @@ CPPROF_API enum cpprof_status
 cpprof_heap_new(const char *name, struct cpprof_heap **heap,
                 struct cpprof_error *error);
 
-/* As above, in that heap. Safety: MT. AS. */
+/* cpprof_heap_record() and cpprof_heap_release() in that heap. Safety: MT. AS.
+ */
 CPPROF_API void
 cpprof_heap_record_in(struct cpprof_heap *heap, const void *ptr, size_t size);
 CPPROF_API void

@@ -38,16 +38,15 @@ struct cpprof_map {
 };
 
 /*
- * The next line of a text that reaches up to end, at *text, which is moved
- * behind it. Other lines than those of
- * /proc/PID/maps are passed over.
+ * Read the next line of a text that begins at *text and ends before end, and
+ * move *text behind that line. Lines that /proc/PID/maps does not have are
+ * skipped.
  *
- * map      its size is set by the caller, the rest is filled.
+ * map      the caller sets its size, and the call fills the rest.
  *
- * Returns  false at the end, and for a size that is none.
- * Owner:   map->path points into the text.
- * Safety:  MT. AS.
- * Source:  Go profile.ParseProcMaps, which keeps executable lines alone.
+ * Returns  false when no line is left, or when map->size is no size of a
+ * struct. Owner:   map->path points into the text. Safety:  MT. AS. Source:  Go
+ * profile.ParseProcMaps, which returns only executable mappings.
  */
 CPPROF_API bool
 cpprof_maps_next(const char **text, const char *end, struct cpprof_map *map);
@@ -62,18 +61,19 @@ cpprof_maps_next(const char **text, const char *end, struct cpprof_map *map);
 CPPROF_API bool
 cpprof_map_is_listed(const struct cpprof_map *map);
 
-/* The digits of a build id and the end of the text; an id of more than 32 bytes
- * is cut. */
+/* Room for the digits of a build id of 32 bytes and a zero byte. A longer id is
+ * cut. */
 #define CPPROF_BUILD_ID_MAX 65
 
 /*
- * The GNU build id of the ELF file at path, in hexadecimal digits, of 32 and 64
- * bits and either byte order.
+ * Read the GNU build id of the ELF file at path, as hexadecimal digits. The
+ * file may be of 32 or 64 bits and of either byte order.
  *
  * text     CPPROF_BUILD_ID_MAX bytes.
  *
  * Errors:  CPPROF_BAD_DATA ("malformed ELF binary", "no NT_GNU_BUILD_ID found
- *          in ELF binary"), CPPROF_SYSTEM.
+ *          in ELF binary"), CPPROF_SYSTEM (the file cannot be read, or is no
+ *          regular file).
  * Safety:  MT. Not AS.
  * Source:  Go runtime/pprof elfBuildID.
  */

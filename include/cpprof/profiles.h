@@ -165,7 +165,8 @@ cpprof_profile_write_to_path(struct cpprof_profile *profile, const char *path,
 
 /*
  * block: record waits, one for each ns of waiting on average (0 off, 1 all);
- * shorter ones are sampled and scaled. Negative: changes nothing.
+ * shorter ones are sampled and scaled. A negative number changes nothing. More
+ * than 2^40 ns count as 2^40.
  *
  * Returns the rate before; 0 at the start.
  * Units:   nanoseconds.

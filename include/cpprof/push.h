@@ -50,8 +50,9 @@ struct cpprof_push_options {
     uint32_t interval_seconds; /* 1 to 3600; 0: 10 */
     enum cpprof_push_protocol protocol;
 
-    /* Who asks: user and password are sent as basic authentication, a token
-     * alone as a bearer's. NULL: they stand in the URL, or nobody. */
+    /* What the server is told of who sends: user and password go into basic
+     * authentication, and a token alone is a bearer's. NULL: what the URL says,
+     * if anything. */
     const char *user;
     const char *password;
     const char *token;
@@ -90,10 +91,10 @@ struct cpprof_push_options {
  *
  * url      "http://host:4040", "https://host/pyroscope": a server;
  *          "otlp+http://collector:4318": one that takes OTLP;
- *          "parca+http://parca:7070". An absolute path or "file:///dir": a
- * folder, or a pattern with %k (the kind) and %t (when its time began, seconds
- * since 1970), and %p and %e. options  NULL for defaults; read by this call
- * only.
+ *          "parca+http://parca:7070". An absolute path or "file:///dir" is a
+ *          folder, or a pattern with %k (the kind), %t (when its time began,
+ *          in seconds since 1970), %p and %e.
+ * options  NULL for defaults; only this call reads them.
  *
  * Shape:   one profile of each kind and interval. CPU, wall, allocations,
  *          block and mutex: what was added in it; heap in use, goroutine and

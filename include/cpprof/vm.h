@@ -158,11 +158,12 @@ CPPROF_API bool
 cpprof_vm_add_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes);
 
 /*
- * The same for interpreters without symbols: it is called by `inner`, a native
- * function that a script called, which the host started by calling `outer`. The
- * functions in between, outer as well, are the run loop (the largest) and
- * plumbing. False:
- * the stack could not be walked, or there was no room.
+ * The same for interpreters without symbols. A native function, `inner`, calls
+ * it. A script has called `inner`, and the host started the script by calling
+ * `outer`. Of the functions between the two, and `outer` itself, the largest is
+ * the run loop, and the others are plumbing.
+ *
+ * False: the stack could not be walked, or there was no room.
  * Safety: MT.
  */
 CPPROF_API bool
