@@ -57,7 +57,8 @@ cpprof_writer_to_stream(FILE *file, struct cpprof_writer *writer);
 /*
  * Write to the file at path: under a temporary name beside it, renamed when
  * the last byte is there, so that a partial file is never taken for a whole
- * one.
+ * one. A symbolic link to a file is followed, and one that leads nowhere is
+ * replaced. A device or a pipe is written where it is.
  *
  * writer   filled on success, zeroed on failure.
  *

@@ -403,6 +403,30 @@ allocation_that_fails_leaves_a_whole_profile(void **state)
     assert_true(n > 10);
 }
 
+/* A location without a mapping has PPROF_NONE; that is an argument, too. */
+static void
+what_is_not_there_is_nothing(void **state)
+{
+    const size_t far[] = {2, PPROF_NONE, SIZE_MAX};
+    struct pprof_profile *p = make();
+    size_t i, n;
+
+    (void)state;
+    OK(build(p));
+    for (i = 0; i < sizeof far / sizeof *far; i++) {
+        assert_int_equal(sample_of(p, far[i]).n_locations, 0);
+        assert_int_equal(sample_of(p, far[i]).n_labels, 0);
+        assert_null(sample_of(p, far[i]).values);
+        assert_false(pprof_has_label(p, far[i], "a", "b"));
+        assert_false(pprof_is_diff_base(p, far[i]));
+        assert_true(pprof_is_unsymbolizable(p, far[i]));
+    }
+    assert_string_equal(pprof_text(p, PPROF_NONE, &n), "");
+    assert_int_equal(n, 0);
+    assert_int_equal(sample_of(NULL, 0).n_locations, 0);
+    pprof_free(p);
+}
+
 static void
 array_that_is_null_has_no_elements(void **state)
 {
@@ -492,6 +516,7 @@ main(void)
         cmocka_unit_test(ids_of_a_file_are_not_given_again),
         cmocka_unit_test(indices_outside_their_tables_are_refused),
         cmocka_unit_test(flags_and_sizes_and_keys_are_looked_at),
+        cmocka_unit_test(what_is_not_there_is_nothing),
         cmocka_unit_test(array_that_is_null_has_no_elements),
         cmocka_unit_test(what_is_given_may_be_the_profile_s_own),
         cmocka_unit_test(view_fills_what_the_struct_has_room_for),

@@ -178,9 +178,10 @@ pprof_free(struct pprof_profile *profile);
 /* ----------------------------------------------------------- inspect ---- */
 
 /*
- * Look into a profile. The tables are arrays of pprof_..._count() elements; a
- * string or sample number must be below its count. A struct that is filled has
- * its size set before; what a newer header has more is then zero.
+ * Look into a profile. The tables are arrays of pprof_..._count() elements. The
+ * text of a string that is not there is "", and a sample that is not there has
+ * no locations and no labels, and NULL for its values. The caller sets the size
+ * of a struct that is filled; what only a newer header has is then zero.
  *
  * Owner:   the profile's; valid until it is changed or freed. Text is
  *          terminated; n_bytes, which may be NULL, tells its length, for text
@@ -229,7 +230,8 @@ pprof_get_sample(const struct pprof_profile *profile, size_t index,
  *
  * has_functions       the mappings of all locations say that they have them.
  * has_file_lines      they say so of files and of line numbers.
- * is_unsymbolizable   the mapping is no file with symbols: [vdso], //anon, ...
+ * is_unsymbolizable   the mapping is no file with symbols: [vdso], //anon, ...,
+ *                     or there is none: PPROF_NONE.
  *
  * Safety:  MT, as long as nobody changes the profile.
  * Source:  profile.HasFunctions, HasFileLines, Mapping.Unsymbolizable.

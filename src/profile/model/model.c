@@ -86,9 +86,11 @@ pprof_get_info(const struct pprof_profile *p, struct pprof_info *info)
 const char *
 pprof_text(const struct pprof_profile *p, pprof_string string, size_t *n_bytes)
 {
+    bool is_there = p && string < p->strings.table.n;
+
     if (n_bytes)
-        *n_bytes = p ? cpprof__strings_n(&p->strings, string) : 0;
-    return p ? cpprof__strings_text(&p->strings, string) : "";
+        *n_bytes = is_there ? cpprof__strings_n(&p->strings, string) : 0;
+    return is_there ? cpprof__strings_text(&p->strings, string) : "";
 }
 
 #define COUNT(name, n_name)                                                    \
@@ -124,15 +126,17 @@ pprof_get_sample(const struct pprof_profile *p, size_t index,
                  struct pprof_sample *sample)
 {
     struct pprof_sample view = {0};
-    const struct cpprof__sample *s;
 
-    if (!p || !sample)
+    if (!sample)
         return;
-    s = &p->samples.at[index];
-    view.values = cpprof__values(p, index);
-    view.locations = p->frames.at + s->first_frame;
-    view.n_locations = s->n_frames;
-    view.labels = cpprof__label_set(&p->labels, s->labels, &view.n_labels);
+    if (p && index < p->samples.n) {
+        const struct cpprof__sample *s = &p->samples.at[index];
+
+        view.values = cpprof__values(p, index);
+        view.locations = p->frames.at + s->first_frame;
+        view.n_locations = s->n_frames;
+        view.labels = cpprof__label_set(&p->labels, s->labels, &view.n_labels);
+    }
     give_view(sample, &view, sizeof view);
 }
 

@@ -72,7 +72,9 @@ last_name(const char *path)
 bool
 pprof_is_unsymbolizable(const struct pprof_profile *p, size_t mapping)
 {
-    const char *path = p ? text(p, p->mappings.at[mapping].file) : "";
+    const char *path = p && mapping < p->mappings.n
+                           ? text(p, p->mappings.at[mapping].file)
+                           : "";
     const char *name = last_name(path);
 
     return !*path || *name == '[' || begins(name, "linux-vdso") ||
@@ -207,7 +209,7 @@ pprof_has_label(const struct pprof_profile *p, size_t sample, const char *key,
     const struct pprof_label *l;
     size_t n, i;
 
-    if (!p || !key || !value)
+    if (!p || !key || !value || sample >= p->samples.n)
         return false;
     l = cpprof__label_set(&p->labels, p->samples.at[sample].labels, &n);
     for (i = 0; i < n; i++)
