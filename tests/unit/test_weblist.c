@@ -168,6 +168,57 @@ lines_are_shown_without_a_binary(void **state)
     report_text_free(&t);
 }
 
+/* leaf and middle in root, and leaf in root; none has a line. */
+static struct pprof_profile *
+make_without_lines(const char *file)
+{
+    static const char *const names[] = {"leaf", "middle", "root"};
+    struct fixture f = {0};
+    uint64_t i;
+
+    fixture_cpu(&f);
+    fixture_mapping(&f, 1, 0x1000, "/nowhere/prog", "");
+    for (i = 1; i <= 3; i++) {
+        size_t mark;
+
+        fixture_function(&f, i, names[i - 1], names[i - 1], file);
+        mark = cpprof__put_begin(&f.bytes);
+        cpprof__put_uint(&f.bytes, 1, i);
+        cpprof__put_uint(&f.bytes, 2, 1);
+        cpprof__put_uint(&f.bytes, 3, 0x1000 + i);
+        fixture_line(&f, i, 0);
+        cpprof__put_end(&f.bytes, 4, mark);
+    }
+    fixture_sample(&f, (const uint64_t[]){1, 2, 3}, 3,
+                   (const int64_t[]){1, 300000000}, NULL);
+    fixture_sample(&f, (const uint64_t[]){1, 3}, 2,
+                   (const int64_t[]){1, 100000000}, NULL);
+    return fixture_must_read(&f);
+}
+
+static void
+functions_without_lines_are_pieces_of_their_own(void **state)
+{
+    static const char *const files[] = {"", "/src/file.c"};
+    int i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        struct pprof_profile *p = make_without_lines(files[i]);
+        struct report_text t =
+            must_report(p, PPROF_REPORT_WEBLIST, options_of("."));
+
+        expect_in(&t, "<h2>leaf</h2>");
+        expect_in(&t, "  Total:       400ms      400ms (flat, cum)   100%\n");
+        expect_in(&t, "<h2>middle</h2>");
+        expect_in(&t, "  Total:           0      300ms (flat, cum) 75.00%\n");
+        expect_in(&t, "<h2>root</h2>");
+        expect_in(&t, "  Total:           0      400ms (flat, cum)   100%\n");
+        report_text_free(&t);
+        pprof_free(p);
+    }
+}
+
 static void
 names_are_escaped(void **state)
 {
@@ -318,6 +369,7 @@ main(void)
         cmocka_unit_test(instruction_without_a_line_has_the_one_before),
         cmocka_unit_test(objdump_knows_functions_without_the_library),
         cmocka_unit_test(lines_are_shown_without_a_binary),
+        cmocka_unit_test(functions_without_lines_are_pieces_of_their_own),
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(address_stands_for_its_function),
         cmocka_unit_test(failure_of_objdump_is_told),

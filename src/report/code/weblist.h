@@ -42,6 +42,7 @@ struct cpprof__shown_code {
     uint32_t file;
     uint32_t function;
     int64_t line;
+    bool is_nowhere; /* no file or no line: only the function tells it apart */
     size_t code;
     size_t first_call, n_calls; /* what is inlined, the outermost first */
 };

@@ -128,13 +128,14 @@ show(struct maker *m, const struct frame *frames, size_t n)
             m->failed = true;
             return;
         }
-        *slot =
-            (struct cpprof__shown_code){.file = intern_clean(m, frames[i].file),
-                                        .function = frames[i].function,
-                                        .line = frames[i].line,
-                                        .code = w->codes.n - 1,
-                                        .first_call = w->calls.n,
-                                        .n_calls = n_calls};
+        *slot = (struct cpprof__shown_code){
+            .file = intern_clean(m, frames[i].file),
+            .function = frames[i].function,
+            .line = frames[i].line,
+            .is_nowhere = !frames[i].file || !frames[i].line,
+            .code = w->codes.n - 1,
+            .first_call = w->calls.n,
+            .n_calls = n_calls};
         for (j = i; j-- > i - n_calls;)
             w->calls.at[w->calls.n++] =
                 (struct cpprof__call_site){frames[j].file, frames[j].line};
@@ -479,7 +480,8 @@ add_values(struct cpprof__weblist *w)
     }
 }
 
-/* By file, then line, then as they came. */
+/* By file, then line, then as they came; what is nowhere by its function before
+ * that. */
 static int
 by_position(const void *x, const void *y, void *ctx)
 {
@@ -489,6 +491,10 @@ by_position(const void *x, const void *y, void *ctx)
 
     if (!order)
         order = (a->line > b->line) - (a->line < b->line);
+    if (!order)
+        order = a->is_nowhere - b->is_nowhere;
+    if (!order && a->is_nowhere)
+        order = cpprof__strings_compare(&w->names, a->function, b->function);
     if (!order)
         order = (a->code > b->code) - (a->code < b->code);
     return order ? order

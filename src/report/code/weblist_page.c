@@ -195,7 +195,8 @@ struct piece {
     int64_t flat, cum;
 };
 
-/* How many instructions are shown under the line of the one at `first`. */
+/* How many instructions are shown under the line of the one at `first`. Where
+ * there is no line, each function has its own. */
 static size_t
 line_length(const struct cpprof__weblist *w, size_t first)
 {
@@ -203,7 +204,8 @@ line_length(const struct cpprof__weblist *w, size_t first)
     size_t i;
 
     for (i = first + 1; i < w->shown.n; i++)
-        if (s[i].file != s[first].file || s[i].line != s[first].line)
+        if (s[i].file != s[first].file || s[i].line != s[first].line ||
+            (s[i].is_nowhere && s[i].function != s[first].function))
             break;
     return i - first;
 }
