@@ -29,7 +29,9 @@ struct cpprof_profile; /* never freed */
 
 /*
  * Make a profile with that name, which is copied: printable characters of
- * UTF-8 and no space, which readers of the text forms would stop at.
+ * UTF-8 and no space, which readers of the text forms would stop at. The server
+ * of <cpprof/http.h> does not serve a profile that is called cmdline, profile,
+ * symbol or trace: these paths are others, as in Go.
  *
  * Errors:  CPPROF_INVALID ("pprof: NewProfile with empty name", "pprof:
  *          NewProfile name already in use: NAME", "pprof: NewProfile with a
@@ -110,9 +112,11 @@ struct cpprof_profile_entry {
  * Add the current stack with a weight and labels. Entries of one stack and
  * equal labels are one sample, with the sum of their weights. In a profile that
  * is not weighted the weight is not looked at; what cpprof_profile_add() adds
- * weighs 1.
+ * weighs 1. Only so much can be in a profile at a time that all its weights,
+ * without their signs, have a sum of at most 2^62: then every sum is right.
  *
- * Errors:  as cpprof_profile_add().
+ * Errors:  as cpprof_profile_add(); CPPROF_INVALID ("pprof: the weights of all
+ *          values would be more than 2^62").
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status

@@ -381,6 +381,45 @@ a_child_has_a_set_that_it_can_use(void **state)
     cpprof__custom_free(custom);
 }
 
+static enum cpprof_status
+add_weight(struct cpprof__custom *custom, uintptr_t value, int64_t weight)
+{
+    const struct cpprof__custom_value v = {(void *)value, 0, false};
+    const struct cpprof__stack_record r = {.values = {1, weight}, .stack = 1};
+
+    return cpprof__custom_add(custom, &v, &r, NULL);
+}
+
+/* 2^62 of weights, whatever their signs are. */
+static void
+weights_that_do_not_add_up_are_refused(void **state)
+{
+    static const struct cpprof__value_type types[] = {{"x", "count"},
+                                                      {"w", "bytes"}};
+    struct cpprof__custom *custom = cpprof__custom_make(types, 2);
+    const int64_t half = INT64_C(1) << 61;
+
+    (void)state;
+    assert_int_equal(add_weight(custom, 1, INT64_MIN), CPPROF_INVALID);
+    assert_int_equal(add_weight(custom, 1, INT64_MAX), CPPROF_INVALID);
+    assert_int_equal(add_weight(custom, 1, half), CPPROF_OK);
+    assert_int_equal(add_weight(custom, 2, -half), CPPROF_OK);
+    assert_int_equal(add_weight(custom, 3, 0), CPPROF_OK);
+    assert_int_equal(add_weight(custom, 4, -1), CPPROF_INVALID);
+    assert_int_equal(cpprof__custom_count(custom), 3);
+    /* One that is not added because it is there weighs nothing. */
+    drop(custom, 2);
+    assert_int_equal(add_weight(custom, 1, half), CPPROF_INVALID);
+    assert_int_equal(add_weight(custom, 2, half), CPPROF_OK);
+    assert_int_equal(add_weight(custom, 4, 1), CPPROF_INVALID);
+    cpprof__custom_free(custom);
+
+    custom = make(); /* where weights are not looked at */
+    assert_int_equal(add_weight(custom, 1, INT64_MAX), CPPROF_OK);
+    assert_int_equal(add_weight(custom, 2, INT64_MIN), CPPROF_OK);
+    cpprof__custom_free(custom);
+}
+
 int
 main(void)
 {
@@ -394,6 +433,7 @@ main(void)
         cmocka_unit_test(a_fork_in_the_lock_of_its_own_thread_goes_on),
         cmocka_unit_test(a_fork_in_the_lock_of_another_thread_frees_it),
         cmocka_unit_test(a_child_has_a_set_that_it_can_use),
+        cmocka_unit_test(weights_that_do_not_add_up_are_refused),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -6,7 +6,8 @@
  * a function that is added to them is called here as well.
  *
  * Each function has a process of its own. A status that says failure has to be
- * in the error, with a text, and the writer is closed once.
+ * in the error, with a text that names no function of ours that is not public,
+ * and the writer is closed once.
  */
 #include <cpprof/attach.h>
 #include <cpprof/cpprof.h>
@@ -268,6 +269,18 @@ good(const char *declared)
 
 /* -------------------------------------------------------------- calls ---- */
 
+/* Is what the text begins with before a colon one of the calls? */
+static bool
+names_a_call(const char *text)
+{
+    size_t n = strcspn(text, ":"), i;
+
+    for (i = 0; i < N_CALLS; i++)
+        if (strlen(calls[i].name) == n && strncmp(calls[i].name, text, n) == 0)
+            return true;
+    return false;
+}
+
 /* With argument `none` NULL; -1: all that are pointers. */
 static void
 call(const struct call *what, int none)
@@ -293,6 +306,9 @@ call(const struct call *what, int none)
     if (failure >= 0 && a[failure] &&
         ((uint32_t)error.status != status || !error.text[0]))
         _exit(101);
+    if (strstr(error.text, ": an argument is NULL") &&
+        !names_a_call(error.text))
+        _exit(103);
     if (writer >= 0 && a[writer] && n_closed != 1)
         _exit(102);
 }
@@ -346,6 +362,7 @@ verdict(const struct call *what, int *argument)
              : WEXITSTATUS(status) == 100 ? "the other arguments are not there"
              : WEXITSTATUS(status) == 101 ? "the error does not say what failed"
              : WEXITSTATUS(status) == 102 ? "its writer was not closed once"
+             : WEXITSTATUS(status) == 103 ? "the error names no public call"
                                           : "the process ended");
     return text;
 }

@@ -315,7 +315,6 @@ write_delta(struct cpprof_snapshot *snapshot,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    CPPROF__NEED_BESIDES(given_writer, error, snapshot);
     status = cpprof__writer_take(given_writer, &writer, error);
     if (status == CPPROF_OK)
         status = check_write(snapshot, given, &m.options, error);
@@ -337,6 +336,7 @@ cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
                             const struct cpprof_profile_options *options,
                             struct cpprof_error *error)
 {
+    CPPROF__NEED_BESIDES(writer, error, snapshot);
     return write_delta(snapshot, writer, options,
                        (uintptr_t)__builtin_return_address(0), error);
 }
@@ -346,6 +346,7 @@ cpprof_snapshot_write_delta_to_path(
     struct cpprof_snapshot *snapshot, const char *path,
     const struct cpprof_profile_options *options, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, snapshot);
     return CPPROF__TO_PATH(path, error,
                            write_delta(snapshot, &writer, options,
                                        (uintptr_t)__builtin_return_address(0),

@@ -38,6 +38,10 @@
 #define STACK_UNKNOWN UINT32_MAX
 #define STACK_REMOVED (UINT32_MAX - 1)
 
+/* All weights of a profile, without their signs, have a sum of at most this. So
+ * no sum of some of them is beyond an int64_t, nor is the difference of two. */
+#define WEIGHTS_MAX ((uint64_t)1 << 62)
+
 struct entry {
     uintptr_t key; /* the pointer, or that of a struct bytes */
     int64_t weight;
@@ -68,6 +72,10 @@ struct cpprof__custom {
     struct shard shards[2 * SHARDS]; /* pointers, then bytes */
     void *block;                     /* that this is in, aligned */
     size_t n;
+    /* The sum of them without their signs: a weight is in it before its value
+     * is in a table and until it is in none. So a child made by fork in between
+     * has too much here, not too little. */
+    uint64_t weights;
     struct cpprof__value_type types[2];
     size_t n_types;
 };
@@ -276,8 +284,42 @@ copy(const struct cpprof__custom_value *value)
     return bytes;
 }
 
+/* 0 in a profile that is not weighted, where nobody looks at it. */
+static int64_t
+weight_of(const struct cpprof__custom *custom,
+          const struct cpprof__stack_record *record)
+{
+    return custom->n_types > 1 ? record->values[1] : 0;
+}
+
+static uint64_t
+without_sign(int64_t weight)
+{
+    return weight < 0 ? -(uint64_t)weight : (uint64_t)weight;
+}
+
+/* False: the profile would weigh too much. */
+static bool
+take_weight(struct cpprof__custom *custom, int64_t weight)
+{
+    uint64_t more = without_sign(weight), sum = load_relaxed(&custom->weights);
+
+    do
+        if (more > WEIGHTS_MAX - sum)
+            return false;
+    while (more && !cas_acq_rel(&custom->weights, &sum, sum + more));
+    return true;
+}
+
+static void
+give_weight(struct cpprof__custom *custom, int64_t weight)
+{
+    if (weight)
+        add_relaxed(&custom->weights, -without_sign(weight));
+}
+
 static enum cpprof_status
-add(const struct lookup *lookup, uintptr_t key,
+add(const struct lookup *lookup, uintptr_t key, int64_t weight,
     const struct cpprof__stack_record *record)
 {
     struct shard *shard = lookup->shard;
@@ -291,7 +333,7 @@ add(const struct lookup *lookup, uintptr_t key,
         if (status == CPPROF_OK) {
             shard->n_removed -= entry->stack == STACK_REMOVED;
             entry->key = key;
-            entry->weight = record->values[1];
+            entry->weight = weight;
             entry->hash = (uint32_t)lookup->hash;
             entry->labels = record->labels;
             store_release(&entry->stack,
@@ -313,20 +355,28 @@ cpprof__custom_add(struct cpprof__custom *custom,
     struct bytes *bytes = value->is_bytes ? copy(value) : NULL;
     uintptr_t key =
         value->is_bytes ? (uintptr_t)bytes : (uintptr_t)value->value;
+    int64_t weight = weight_of(custom, record);
     enum cpprof_status status = CPPROF_NOMEM;
 
+    if (!take_weight(custom, weight)) {
+        cpprof__free(bytes);
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "pprof: the weights of all values would be "
+                            "more than 2^62");
+    }
     /* A child that is forked in between may hold a stack too many, not one too
      * few. */
     cpprof__tree_hold(record->stack);
     cpprof__tree_hold(record->labels);
     if (bytes || !value->is_bytes)
-        status = add(&lookup, key, record);
+        status = add(&lookup, key, weight, record);
     if (status == CPPROF_OK) {
         add_relaxed(&custom->n, (size_t)1);
         return CPPROF_OK;
     }
     cpprof__tree_drop(record->stack);
     cpprof__tree_drop(record->labels);
+    give_weight(custom, weight);
     cpprof__free(bytes);
     if (status == CPPROF_NOMEM)
         return cpprof__fail_nomem(error);
@@ -353,6 +403,7 @@ cpprof__custom_remove(struct cpprof__custom *custom,
     cpprof__tree_drop(found.stack);
     cpprof__tree_drop(found.labels);
     add_relaxed(&custom->n, (size_t)-1);
+    give_weight(custom, found.weight);
     if (value->is_bytes)
         cpprof__free((void *)found.key);
 }

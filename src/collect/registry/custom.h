@@ -42,7 +42,7 @@ cpprof__custom_prefetch(struct cpprof__custom *custom,
  * values 1 and the weight.
  *
  * Errors: CPPROF_NOMEM, CPPROF_INVALID ("pprof: Profile.Add of duplicate
- * value").
+ * value", "pprof: the weights of all values would be more than 2^62").
  */
 enum cpprof_status
 cpprof__custom_add(struct cpprof__custom *custom,

@@ -104,7 +104,6 @@ all_records(const struct request *request, void *out, size_t n,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    CPPROF__NEED(error, n_records && (out || !n));
     status = gather(&r, request, error);
     if (status == CPPROF_OK) {
         *n_records = r.n;
@@ -122,6 +121,7 @@ cpprof_heap_records(struct cpprof_alloc_record *out, size_t n, bool not_in_use,
 {
     const struct request request = {"heap", {4, sizeof *out}, not_in_use};
 
+    CPPROF__NEED(error, n_records && (out || !n));
     return all_records(&request, out, n, n_records, error);
 }
 
@@ -131,6 +131,7 @@ cpprof_block_records(struct cpprof_wait_record *out, size_t n,
 {
     const struct request request = {"block", {2, sizeof *out}, false};
 
+    CPPROF__NEED(error, n_records && (out || !n));
     return all_records(&request, out, n, n_records, error);
 }
 
@@ -140,6 +141,7 @@ cpprof_mutex_records(struct cpprof_wait_record *out, size_t n,
 {
     const struct request request = {"mutex", {2, sizeof *out}, false};
 
+    CPPROF__NEED(error, n_records && (out || !n));
     return all_records(&request, out, n, n_records, error);
 }
 
@@ -149,6 +151,7 @@ cpprof_threadcreate_records(struct cpprof_stack_record *out, size_t n,
 {
     const struct request request = {"threadcreate", {0, sizeof *out}, false};
 
+    CPPROF__NEED(error, n_records && (out || !n));
     return all_records(&request, out, n, n_records, error);
 }
 
@@ -158,5 +161,6 @@ cpprof_goroutine_records(struct cpprof_stack_record *out, size_t n,
 {
     const struct request request = {"goroutine", {0, sizeof *out}, false};
 
+    CPPROF__NEED(error, n_records && (out || !n));
     return all_records(&request, out, n, n_records, error);
 }

@@ -319,10 +319,8 @@ walk(unsigned skip)
     return walk_deep(skip < SKIP_MAX ? skip : SKIP_MAX);
 }
 
-/* n bytes at value, or with 0 a pointer, which may be any. */
 static enum cpprof_status
-check_add(const struct cpprof_profile *profile, const void *value, size_t n,
-          struct cpprof_error *error)
+check_add(const struct cpprof_profile *profile, struct cpprof_error *error)
 {
     if (!profile)
         return cpprof__fail(error, CPPROF_INVALID, 0,
@@ -331,9 +329,6 @@ check_add(const struct cpprof_profile *profile, const void *value, size_t n,
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "pprof: Add called on built-in Profile %s",
                             profile->builtin->name);
-    if (!value && n)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "pprof: Add of %zu bytes that are NULL", n);
     return CPPROF_OK;
 }
 
@@ -342,7 +337,7 @@ cpprof_profile_add(struct cpprof_profile *profile, const void *value,
                    unsigned skip, struct cpprof_error *error)
 {
     const struct cpprof__custom_value pointer = {value, 0, false};
-    enum cpprof_status status = check_add(profile, NULL, 0, error);
+    enum cpprof_status status = check_add(profile, error);
     CPPROF__EXEMPT;
 
     if (status != CPPROF_OK)
@@ -358,14 +353,15 @@ cpprof_profile_add_bytes(struct cpprof_profile *profile, const void *bytes,
                          size_t n, unsigned skip, struct cpprof_error *error)
 {
     const struct cpprof__custom_value value = {bytes, n, true};
-    enum cpprof_status status = check_add(profile, bytes, n, error);
+    enum cpprof_status status = check_add(profile, error);
     CPPROF__EXEMPT;
 
-    if (status == CPPROF_OK)
-        status = cpprof__custom_add(
-            profile->custom, &value,
-            &(struct cpprof__stack_record){{1, 1}, walk(skip), 0}, error);
-    return status;
+    if (status != CPPROF_OK)
+        return status;
+    CPPROF__NEED(error, bytes || !n);
+    return cpprof__custom_add(
+        profile->custom, &value,
+        &(struct cpprof__stack_record){{1, 1}, walk(skip), 0}, error);
 }
 
 CPPROF__HOOK enum cpprof_status
@@ -383,9 +379,11 @@ cpprof_profile_add_entry(struct cpprof_profile *profile,
     CPPROF__EXEMPT;
 
     if (status == CPPROF_OK)
-        status = check_add(profile, entry.value, entry.n_bytes, error);
+        status = check_add(profile, error);
     if (status != CPPROF_OK)
         return status;
+    /* n bytes, or with 0 a pointer, which may be any */
+    CPPROF__NEED(error, entry.value || !entry.n_bytes);
     value = (struct cpprof__custom_value){entry.value, entry.n_bytes,
                                           entry.n_bytes > 0};
     record.values[0] = 1;
