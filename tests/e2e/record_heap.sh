@@ -40,7 +40,7 @@ check "nothing is left of all this" same "$(ls -A run)" ""
 
 record keep=50 free=20
 check "a line says what was written" grep -qxE \
-    'cpprof: h\.pb\.gz: [0-9]+ samples, .* MB in use, none lost \(1 in 1 bytes\)' \
+    'cpprof: h\.pb\.gz: [0-9]+ samples, .* MB in use, no sample lost \(1 in 1 bytes\)' \
     err
 check "and a line each what is in use at the end" grep -qE \
     'cpprof:   29\.3 KB in 30 objects: keep_blocks \(.*hoarder\.c:[0-9]+\)' err
@@ -177,7 +177,7 @@ alike()
     check "$name: its status" same "$status" "$alone"
     check "$name: its words" cmp -s out alone
     check "$name: a heap with something in it" grep -qE \
-        '^cpprof: r\.heap\.pb\.gz: [1-9][0-9]* samples,.* none lost' err
+        '^cpprof: r\.heap\.pb\.gz: [1-9][0-9]* samples,.* no sample lost' err
     check "$name: which is well-formed" \
         "$cpprof" -proto -output=again.pb.gz r.heap.pb.gz 2>/dev/null
 }
@@ -215,7 +215,7 @@ if mount -t tmpfs -o size=300k tmpfs small 2>/dev/null; then
     cp full_err err
     umount small
     check "a full file system: the command runs" same "$full" 4
-    check "what found no room is counted" grep -qE '[1-9][0-9]* lost' err
+    check "what found no room is counted" grep -qE '[1-9][0-9]* samples lost' err
 else
     skip "a full file system" "no right to mount one"
 fi
@@ -255,6 +255,22 @@ done
 rm profile.pb.gz
 run "$cpprof" leaks -- "$hoarder" keep=5 free=5
 check "leaks: nothing" same "$status" 0
+check "leaks: which is said" grep -qx 'cpprof: lost: nothing' err
+run "$cpprof" leaks -- true
+check "leaks: who allocates nothing loses nothing" same "$status" 0
+check "leaks: and it is said that nothing was there to be looked at" \
+    grep -qx 'cpprof: lost: nothing: true allocated nothing' err
+check "leaks: and nothing else" same "$(wc -l <err)" 2
+run bash -c 'ulimit -d 8000; exec "$@"' bash "$cpprof" leaks -- \
+    "$hoarder" keep=5
+check "leaks: no verdict without memory for tables" same "$status" 2
+check "leaks: which limit is too low is said" \
+    grep -q 'heap or waits: a quarter of ulimit -d is too little' err
+run bash -c 'ulimit -d 8000; exec "$@"' bash env LD_PRELOAD="$library" \
+    CPPROF=heap,out=none.pb.gz "$hoarder" keep=5
+check "CPPROF=heap: which limit is too low is said" \
+    one_line err 'cpprof: a quarter of ulimit -d is too little for tables'
+check "CPPROF=heap: and there is no file of nothing" test ! -e none.pb.gz
 run "$cpprof" leaks -- "$hoarder" keep=5 free=4
 check "leaks: what is still reachable is nothing" same "$status" 0
 check "leaks: which is said" grep -qE \
@@ -274,6 +290,8 @@ check "leaks: and nothing else" grep -qE 'lost: .* of 1 stack$' err
 check "leaks: a profile of what is lost" grep -q direct out
 run "$cpprof" leaks -min 100k -- "$hoarder" lose=20
 check "leaks: less than -min is nothing" same "$status" 0
+check "leaks: and what that is" \
+    grep -qx 'cpprof: lost: nothing that -min and -ignore leave' err
 run "$cpprof" leaks -ignore lose_b -- "$hoarder" lose=20
 check "leaks: so is what -ignore names" same "$status" 0
 run "$cpprof" leaks -n 0 -- "$hoarder" lose=20 thread=1

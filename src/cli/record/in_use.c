@@ -242,11 +242,16 @@ tell(struct cpprof__record_options *options, const char *path,
     struct pprof_profile *profile = NULL;
     struct cpprof_error error;
     struct stack *stacks = NULL;
+    enum cpprof_status status;
     bool done = false;
 
     options->leaked_bytes = options->leaked_objects = 0;
-    if (pprof_read_path(path, NULL, &profile, &error) != CPPROF_OK ||
-        filter(profile, options, &error) != CPPROF_OK) {
+    status = pprof_read_path(path, NULL, &profile, &error);
+    if (status == CPPROF_OK && list->values == &in_use)
+        options->n_allocated = pprof_sample_count(profile);
+    if (status == CPPROF_OK)
+        status = filter(profile, options, &error);
+    if (status != CPPROF_OK) {
         cpprof__cli_fail("%s: %s", path, error.text);
         goto done;
     }

@@ -118,10 +118,14 @@ print(const struct output *out, size_t index, const char *path)
         cpprof_recording_waits_at(out->recording, index);
     struct image i = image_at(out, index);
     const char *what = "sample";
-    char lost[48] = "none lost", more[512];
+    bool is_heap = out->kind == CPPROF__RECORD_HEAP; /* memory is lost, too */
+    char lost[48], more[512];
 
     if (i.n_lost)
-        snprintf(lost, sizeof lost, "%" PRIu64 " lost", i.n_lost);
+        snprintf(lost, sizeof lost, "%" PRIu64 "%s lost", i.n_lost,
+                 is_heap ? " samples" : "");
+    else
+        snprintf(lost, sizeof lost, "%s lost", is_heap ? "no sample" : "none");
     switch (out->kind) {
     case CPPROF__RECORD_CPU:
         cpu = cpprof_recording_image_at(out->recording, index);

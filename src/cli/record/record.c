@@ -485,6 +485,21 @@ run(struct cpprof__record_options *options)
 
 /* ----------------------------------------------------------- commands ---- */
 
+/* That leaks found nothing, and what it looked at. */
+static void
+tell_nothing(const struct cpprof__record_options *o)
+{
+    const char *less =
+        o->min_bytes > 1 || o->ignore ? " that -min and -ignore leave" : "";
+
+    if (!o->n_allocated)
+        cpprof__cli_warn("lost: nothing: %s allocated nothing", o->command[0]);
+    else if (o->is_searched)
+        cpprof__cli_warn("lost: nothing%s", less);
+    else
+        cpprof__cli_warn("in use at the end: nothing%s", less);
+}
+
 /* No exit status: the command is to be run. */
 #define GO_ON (-1)
 
@@ -591,5 +606,6 @@ cpprof__cli_leaks(int argc, char **argv)
         return EXIT_LEAKS;
     if (w.o.n_lost)
         return cpprof__cli_fail("leaks: no verdict: samples were lost");
+    tell_nothing(&w.o);
     return CPPROF__EXIT_OK;
 }

@@ -61,6 +61,7 @@ struct cpprof__record_options {
     bool is_reachable_too; /* leaks: and what is still reachable */
     int64_t leaked_bytes;  /* result: of the stacks that are told */
     int64_t leaked_objects;
+    size_t n_allocated; /* result: samples of the command's heap profile */
     bool is_growth;   /* leaks: of a series of profiles */
     int n_times;      /* of one URL: so often, */
     double every_s;   /* so far apart */

@@ -194,8 +194,7 @@ check_heap(const struct cpprof_heap *heap, struct cpprof_error *error)
                             "that of %s",
                             owner);
     if (!reserve_tables())
-        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "the heap profiler found no memory");
+        return cpprof__tables_fail(error);
     return CPPROF_OK;
 }
 

@@ -440,10 +440,11 @@ check_heap(struct cpprof__leaks *leaks, struct cpprof_error *error)
     const struct cpprof__heap_head *head = cpprof__heap.head;
     const char *allocator;
 
-    if (!head || head->n_blocks <= 1)
+    if (!head || (head->n_blocks <= 1 && head->rate != 1))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "heapleak: no allocation was sampled; it needs the "
-                            "heap profile");
+                            "heapleak: no allocation was sampled%s",
+                            head && head->rate ? " yet: all are with heap=1"
+                                               : "; it needs the heap profile");
     if (!cpprof__leak_is_glibc(&allocator) && head->rate != 1)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "heapleak: of %s all blocks have to be followed "

@@ -66,15 +66,15 @@ cpprof__environment_complain(const struct cpprof_error *error)
     cpprof__own_thread_say(line, (size_t)n);
 }
 
-/* Errors of files name the file; one of memory says nothing but that. */
+/* Errors of files name the file; one of memory names nothing. */
 static void
 complain_of(const char *profile, const struct cpprof_error *error)
 {
     struct cpprof_error named = *error;
 
     if (error->status == CPPROF_NOMEM)
-        snprintf(named.text, sizeof named.text, "no profile of %s: %s", profile,
-                 "out of memory");
+        snprintf(named.text, sizeof named.text, "no profile of %s: %.160s",
+                 profile, error->text);
     cpprof__environment_complain(&named);
 }
 

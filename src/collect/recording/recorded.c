@@ -264,7 +264,7 @@ cpprof__recorded_start(const char *directory, const char *owner,
         return cpprof__fail(error, CPPROF_INVALID, 0, "path too long");
     if (cpprof__tables_make(NULL) != CPPROF_OK || !cpprof__heap_reserve() ||
         !cpprof__waits_reserve() || !cpprof__wall_keep_reserve())
-        return cpprof__fail_nomem(error);
+        return cpprof__tables_fail(error);
     strcpy(plan->directory, directory);
     cpprof__proc_name(plan->name, sizeof plan->name);
     snprintf(plan->owner, sizeof plan->owner, "%s", owner ? owner : "");

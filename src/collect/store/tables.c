@@ -109,9 +109,18 @@ cpprof__tables_make(struct cpprof_error *error)
         return CPPROF_OK;
     take_lock(&old);
     if (!make())
-        status = cpprof__fail_nomem(error);
+        status = cpprof__tables_fail(error);
     give_lock(&old);
     return status;
+}
+
+enum cpprof_status
+cpprof__tables_fail(struct cpprof_error *error)
+{
+    const char *limit = cpprof__reserve_limit();
+
+    return limit ? cpprof__fail(error, CPPROF_NOMEM, 0, "%s", limit)
+                 : cpprof__fail_nomem(error);
 }
 
 /* ---- mappings of nodes ------------------------------------------------ */

@@ -34,8 +34,13 @@ struct cpprof__tables {
 };
 extern struct cpprof__tables cpprof__tables;
 
+/* Tables of any kind found no room: CPPROF_NOMEM, and the limit that is too
+ * low, if there is one. Safety: MT. */
+enum cpprof_status
+cpprof__tables_fail(struct cpprof_error *error);
+
 /* Make the tables, once; later calls do nothing. Uses mmap and no allocator.
- * Safety: MT. */
+ * Errors: as cpprof__tables_fail(). Safety: MT. */
 enum cpprof_status
 cpprof__tables_make(struct cpprof_error *error);
 

@@ -66,6 +66,16 @@ fits(const uint64_t *limit, uint64_t share, size_t n)
            load_relaxed(&cpprof__reserved_bytes) + n <= most / share;
 }
 
+const char *
+cpprof__reserve_limit(void)
+{
+    if (limit_read(&data_limit) != RLIM_INFINITY)
+        return "a quarter of ulimit -d is too little for tables";
+    if (limit_read(&as_limit) != RLIM_INFINITY)
+        return "half of ulimit -v is too little for tables";
+    return NULL;
+}
+
 CPPROF__FIRST_STEP bool
 cpprof__has_room_for_stacks(size_t n)
 {

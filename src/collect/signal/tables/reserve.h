@@ -73,6 +73,10 @@ bool
 cpprof__reserve_more(void *base, const struct cpprof__piece *pieces,
                      unsigned n_pieces);
 
+/* Why there was no room, as far as a limit says it; or NULL. */
+const char *
+cpprof__reserve_limit(void);
+
 /* May stacks of threads of ours have so many bytes? With the tables they have
  * half of either limit. */
 bool
