@@ -12,6 +12,7 @@
 #include "base/writer.h"
 #include "own/memory.h"
 
+#include <cpprof/pprof/build.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,23 @@ make_expressions(const struct pprof_report_options *o,
     return status;
 }
 
+/* Are these expressions of labels? They are read by the filter itself. */
+static enum cpprof_status
+check_labels(const struct pprof_report_options *options,
+             struct cpprof_error *error)
+{
+    const struct cpprof__label_units units = {0};
+    struct pprof_profile *empty = NULL;
+    enum cpprof_status status = pprof_new(&empty, error);
+    bool matched[2];
+
+    if (status == CPPROF_OK)
+        status = cpprof__filter_tags(empty, &units, options->tagfocus,
+                                     options->tagignore, matched, error);
+    pprof_free(empty);
+    return status;
+}
+
 enum cpprof_status
 cpprof__report_check(const struct pprof_report_options *options,
                      struct cpprof_error *error)
@@ -197,7 +215,7 @@ cpprof__report_check(const struct pprof_report_options *options,
 
     for (i = 0; i < N_EXPRESSIONS; i++)
         cpprof__regexp_free(e[i]);
-    return status;
+    return status == CPPROF_OK ? check_labels(options, error) : status;
 }
 
 static enum cpprof_status

@@ -788,12 +788,20 @@ def test_download():
 
 def test_expressions():
     """A process that serves would not end by itself."""
-    ran = subprocess.run(
-        [cpprof, "http", ":0", "-no_browser", "-focus=(", CPU],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
-    tap.ok("an expression that is none ends the command before it serves",
-           ran.returncode == 2 and "parsing focus regexp" in ran.stderr and
-           ran.stderr.count("\n") == 1, ran)
+    for flag in ("focus", "ignore", "tagfocus", "tagignore", "tagshow",
+                 "taghide"):
+        try:
+            ran = subprocess.run(
+                [cpprof, "http", ":0", "-no_browser", f"-{flag}=(", CPU],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                timeout=20)
+        except subprocess.TimeoutExpired:
+            tap.ok(f"-{flag}=( ends the command before it serves", False)
+            continue
+        tap.ok(f"-{flag}=( ends the command before it serves",
+               ran.returncode == 2 and
+               f"parsing {flag} regexp" in ran.stderr and
+               ran.stderr.count("\n") == 1, ran)
 
 
 def test_addresses(folder):
