@@ -237,3 +237,30 @@ cpprof__put_escaped(struct cpprof__buffer *out, const char *text, size_t n,
         else
             cpprof__buffer_printf(out, "%%%02X", (unsigned char)*text);
 }
+
+static bool
+is_member(const char *text, size_t n)
+{
+    size_t i, blanks = strspn(text, " ");
+
+    if (blanks >= n)
+        return true;
+    if (!memchr(text, '=', n) || text[blanks] == '=')
+        return false;
+    for (i = 0; i < n; i++)
+        if (text[i] == '%' && (i + 2 >= n || cpprof__digit(text[i + 1]) > 15 ||
+                               cpprof__digit(text[i + 2]) > 15))
+            return false;
+    return true;
+}
+
+const char *
+cpprof__bad_member(const char *members, size_t *n)
+{
+    for (; *members; members += *n + (members[*n] == ',')) {
+        *n = strcspn(members, ",");
+        if (!is_member(members, *n))
+            return members;
+    }
+    return NULL;
+}

@@ -64,6 +64,12 @@ void
 cpprof__put_escaped(struct cpprof__buffer *out, const char *text, size_t n,
                     const char *more);
 
+/* The first of some "KEY=VALUE,KEY=VALUE", percent-encoded, that is none: it
+ * has no '=', no key, or a percent sign without two digits. Members of blanks
+ * are skipped. NULL: all are well; else it has *n bytes. */
+const char *
+cpprof__bad_member(const char *members, size_t *n);
+
 /*
  * How much of a symbol of n bytes is the function's name: without "@VERSION"
  * and without what GCC and LLVM append to the copies they make (".cold",

@@ -359,7 +359,8 @@ write_profile(const struct pprof_profile *p, const struct words *w,
 {
     struct pprof_write_options options = {.size = sizeof options,
                                           .sample_index = SIZE_MAX};
-    char *resource = cpprof__cli_resource();
+    char *resource =
+        w->format == PPROF_FORMAT_OTLP ? cpprof__cli_resource() : NULL;
     struct cpprof_writer writer;
     enum cpprof_status status = CPPROF_OK;
 

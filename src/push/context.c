@@ -123,14 +123,14 @@ publish_this(const struct cpprof__environment *env)
 {
     struct cpprof__push_plan *plan = cpprof__calloc(1, sizeof *plan);
     struct cpprof__buffer text = {0}, payload = {0};
-    size_t mark;
+    size_t mark, n_bad;
 
     if (!plan)
         return;
     plan->is_named = *env->push.name;
     cpprof__push_expand(env->push.name, plan->name, sizeof plan->name);
     strcpy(plan->instance, instance);
-    cpprof__push_resource(plan, &text);
+    cpprof__push_resource(plan, &text, &n_bad);
     mark = cpprof__put_begin(&payload);
     if (!text.failed)
         cpprof__otlp_resource(&payload, (const char *)text.data, "");

@@ -91,9 +91,9 @@ put_process(struct cpprof__buffer *out)
     put_text(out, "telemetry.sdk.language", "cpp");
 }
 
-void
+const char *
 cpprof__push_resource(const struct cpprof__push_plan *plan,
-                      struct cpprof__buffer *out)
+                      struct cpprof__buffer *out, size_t *n_bad)
 {
     const char *given = secure_getenv("OTEL_RESOURCE_ATTRIBUTES"),
                *name = secure_getenv("OTEL_SERVICE_NAME"), *rest = plan->labels;
@@ -113,4 +113,5 @@ cpprof__push_resource(const struct cpprof__push_plan *plan,
     else if (name && *name)
         put_text(out, "service.name", name);
     cpprof__buffer_append(out, "", 1);
+    return given ? cpprof__bad_member(given, n_bad) : NULL;
 }

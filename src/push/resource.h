@@ -11,12 +11,14 @@
  * what this process is: its pid, executable, host and container; then that
  * variable, then the labels of the plan, and OTEL_SERVICE_NAME or the name that
  * was given as service.name. The last of a key counts. out->failed: no memory.
+ * Returns the first member of the variable that cannot be read, of *n_bad
+ * bytes, or NULL.
  *
  * Safety:  MT. Opens files.
  */
-void
+const char *
 cpprof__push_resource(const struct cpprof__push_plan *plan,
-                      struct cpprof__buffer *out);
+                      struct cpprof__buffer *out, size_t *n_bad);
 
 /* The id of the container in the text of /proc/self/cgroup or mountinfo, 64
  * digits of hex, or NULL. */

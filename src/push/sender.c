@@ -116,6 +116,24 @@ add_request(void *ctx, const struct cpprof__push_piece *piece)
     return r->item->request;
 }
 
+/* Whose profiles these are, and what of it cannot be read. */
+static void
+make_resource(struct cpprof__push *push)
+{
+    char line[CPPROF__PUSH_LINE_BYTES];
+    const char *bad;
+    size_t n;
+
+    bad = cpprof__push_resource(&push->plan, &push->resource, &n);
+    if (!bad)
+        return;
+    snprintf(line, sizeof line,
+             "push: OTEL_RESOURCE_ATTRIBUTES: not KEY=VALUE with "
+             "percent-encoding: '%.*s'",
+             (int)(n < 100 ? n : 100), bad);
+    cpprof__push_notice(push, line);
+}
+
 /* Make the request of the first part. */
 static bool
 make_request(struct cpprof__push *push, struct cpprof__push_item *item)
@@ -128,7 +146,7 @@ make_request(struct cpprof__push *push, struct cpprof__push_item *item)
     if (push->plan.protocol != CPPROF_PUSH_OTLP)
         return add_request(&r, &piece);
     if (!push->resource.n)
-        cpprof__push_resource(&push->plan, &push->resource);
+        make_resource(push);
     return !push->resource.failed &&
            push->http->otlp(&piece, (const char *)push->resource.data,
                             add_request, &r);

@@ -235,6 +235,14 @@ def check_resource():
     TAP.same("resource: what the variables say", there.resource, {
         "service.name": "a,b=c %41", "k": "v,w", "process.pid": 12,
         "host.name": "i"})
+    for members, bad in (("a=b,nothing,=", "nothing"), ("a=b, =c", " =c"),
+                         ("a=b%4", "a=b%4"), ("a=%zz,b=c", "a=%zz"),
+                         ("a=b%41, ,c=d,", None)):
+        err = run("-to=otlp", data=data,
+                  OTEL_RESOURCE_ATTRIBUTES=members).stderr.decode()
+        TAP.same(f"resource: {members!r}: what is none is told", err,
+                 bad and "cpprof: OTEL_RESOURCE_ATTRIBUTES: not KEY=VALUE "
+                         f"with percent-encoding: '{bad}'\n" or "")
 
 
 # ------------------------------------------------- what others may write ----

@@ -177,10 +177,13 @@ def check_otlp():
                      "work=2300", "burn=600",
                      env={"OTEL_SERVICE_NAME": "shop",
                           "OTEL_RESOURCE_ATTRIBUTES":
-                          "deployment.environment.name=a%2Cb,host.name=h"})
+                          "deployment.environment.name=a%2Cb,host.name=h,"
+                          "nothing"})
         requests, all_ = list(server.requests), messages(server)
-    TAP.same("otlp: the program ends as it does, and says nothing",
-             (ran.status, ran.err), (0, ""))
+    TAP.same("otlp: the program ends as it does, and says what is no attribute",
+             (ran.status, ran.err),
+             (0, "cpprof: push: OTEL_RESOURCE_ATTRIBUTES: not KEY=VALUE with "
+                 "percent-encoding: 'nothing'\n"))
     TAP.same("otlp: path", {r.path for r in requests}, {"/base" + OTLP})
     headers = requests[0].headers
     TAP.same("otlp: headers", {name: headers.get(name) for name in (
