@@ -6,6 +6,9 @@
 #include "cli/commands.h"
 #include "cli/messages.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -106,11 +109,34 @@ help(int argc, char **argv)
     return CPPROF__EXIT_OK;
 }
 
-int
-main(int argc, char **argv)
+/* A descriptor that is closed would be that of the next file or pipe that is
+ * opened, and what is printed would go there. One that fails takes its place.
+ */
+static void
+hold_closed(void)
+{
+    int fd;
+
+    for (fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+}
+
+/* A command that is run has the descriptors that were given. */
+static bool
+runs_another(const struct cpprof__command *c)
+{
+    return c && (c->run == cpprof__cli_record || c->run == cpprof__cli_leaks ||
+                 c->run == cpprof__cli_gate);
+}
+
+static int
+run(int argc, char **argv)
 {
     const struct cpprof__command *c = argc > 1 ? find(argv[1]) : NULL;
 
+    if (!runs_another(c))
+        hold_closed();
     if (argc < 2)
         return cpprof__cli_fail("no command given; see cpprof help");
     if (c && c->run != cpprof__cli_report)
@@ -122,4 +148,14 @@ main(int argc, char **argv)
         strpbrk(argv[1], "/:"))
         return cpprof__cli_of_process(argc, argv, cpprof__cli_flag_report);
     return cpprof__cli_fail("unknown command \"%s\"; see cpprof help", argv[1]);
+}
+
+int
+main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+
+    if (status == CPPROF__EXIT_OK && (fflush(stdout) || ferror(stdout)))
+        return cpprof__cli_fail("writing standard output: %s", strerror(errno));
+    return status;
 }

@@ -62,11 +62,11 @@ struct cpprof__record_options {
     int64_t leaked_bytes;  /* result: of the stacks that are told */
     int64_t leaked_objects;
     size_t n_allocated; /* result: samples of the command's heap profile */
-    bool is_growth;   /* leaks: of a series of profiles */
-    int n_times;      /* of one URL: so often, */
-    double every_s;   /* so far apart */
-    bool is_searched; /* result: memory was, so what is told is lost */
-    uint64_t n_lost;  /* result: samples that are missing */
+    bool is_growth;     /* leaks: of a series of profiles */
+    int n_times;        /* of one URL: so often, */
+    double every_s;     /* so far apart */
+    bool is_searched;   /* result: memory was, so what is told is lost */
+    uint64_t n_lost;    /* result: samples that are missing */
     /* CPU time of the command and of all that it waited for, after its end;
      * else 0. */
     int64_t used_ns;
