@@ -116,6 +116,15 @@ add_executable(static hog.c)
 target_link_libraries(static cpprof::cpprof_static)
 add_executable(reader read.c)
 target_link_libraries(reader cpprof::profile)
+add_executable(calls_nothing calls_nothing.c)
+target_link_libraries(calls_nothing -Wl,--no-as-needed cpprof::cpprof)
+EOF
+cat >calls_nothing.c <<'EOF'
+int
+main(void)
+{
+    return 0;
+}
 EOF
 command=$(find "$tree" -path '*/bin/cpprof')
 run "$command" version -v
@@ -140,6 +149,17 @@ profiles()
 # shellcheck disable=SC2046
 run cc hog.c -o hog $(pkg-config --cflags --libs cpprof)
 profiles ./hog
+
+# needs PROGRAM: the loader brings the library, as CPPROF= wants it.
+needs()
+{
+    readelf -d "$1" | grep -q 'NEEDED.*libcpprof\.so'
+}
+# shellcheck disable=SC2046
+run cc -Wl,--as-needed calls_nothing.c -o calls_nothing \
+    -Wl,--no-as-needed $(pkg-config --cflags --libs cpprof)
+check "a program that calls nothing of the library can have it" \
+    needs calls_nothing
 if command -v cmake >/dev/null; then
     run cmake -S . -B with-cmake -DCMAKE_PREFIX_PATH="${command%/bin/*}"
     check "CMake finds the package" test "$status" = 0
@@ -152,6 +172,8 @@ if command -v cmake >/dev/null; then
         ! test -f "$libdir/cpprof/static.link" || profiles with-cmake/whole
         run with-cmake/reader stacks.folded
         check "CMake: reads a profile" grep -q ' 7: ' out
+        check "CMake: a program that calls nothing can have the library" \
+            needs with-cmake/calls_nothing
         echo "$n_checks $n_failed" >counts
     )
     read -r n_checks n_failed <counts
