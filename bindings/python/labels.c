@@ -10,6 +10,7 @@
 
 #include <cpprof/labels.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct labels {
     PyObject_HEAD PyObject *values; /* dict */
@@ -34,13 +35,26 @@ make_current(struct thread *t, struct cpprof_labels *set)
     cpprof_labels_free(old);
 }
 
+/* NULL with an exception: it would be cut at a zero byte. */
+static const char *
+text_of(PyObject *string)
+{
+    Py_ssize_t n;
+    const char *text = PyUnicode_AsUTF8AndSize(string, &n);
+
+    if (!text || strlen(text) == (size_t)n)
+        return text;
+    PyErr_SetString(PyExc_ValueError, "embedded null character");
+    return NULL;
+}
+
 /* A string or a whole number. */
 static bool
 read_label(PyObject *key, PyObject *value, struct cpprof_label *label)
 {
-    *label = (struct cpprof_label){.key = PyUnicode_AsUTF8(key)};
+    *label = (struct cpprof_label){.key = text_of(key)};
     if (PyUnicode_Check(value))
-        label->str = PyUnicode_AsUTF8(value);
+        label->str = text_of(value);
     else if (PyLong_Check(value))
         label->num = PyLong_AsLongLong(value);
     else

@@ -60,6 +60,9 @@ refuses(RuntimeError, "in use already", b.__enter__)
 a.__exit__(None, None, None)
 b.__exit__(None, None, None)
 refuses(TypeError, "neither a string nor", cpprof.labels(a=1.5).__enter__)
+refuses(ValueError, "embedded null", cpprof.labels(a="x\0y").__enter__)
+refuses(ValueError, "embedded null", cpprof.labels(**{"k\0": "x"}).__enter__)
+refuses(UnicodeEncodeError, "surrogates", cpprof.labels(a="\ud800").__enter__)
 refuses(TypeError, "name=value", cpprof.labels, 1)
 
 # A profile of the program's own.
