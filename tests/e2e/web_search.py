@@ -3,6 +3,7 @@
 
     web_search.py CPPROF      TAP
 """
+import json
 import os
 import sys
 import tempfile
@@ -18,56 +19,69 @@ from tap import Tap  # noqa: E402
 tap = Tap()
 
 
+def opened(b, folder, name, data, view):
+    """A server of a profile that is this text, or these bytes, and its page."""
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+    s = web_server.Server("-symbolize=none", name, cwd=folder)
+    b.open(s.url + view)
+    ready(b)
+    return s
+
+
+def search(b, expression):
+    """Types it; what is found of the whole of it."""
+    b.write("/")
+    b.write(expression)
+    b.wait("document.getElementById('found').dataset.of === %s" %
+           json.dumps(expression), 20)
+    return text(b, "#found")
+
+
 def test_search(b, folder):
     """Of 3000 functions each has a box that is too small to be drawn, and a
     name that keeps a browser's matcher busy for ever."""
-    with open(os.path.join(folder, "many"), "w", encoding="ascii") as file:
-        file.writelines("main;%s_%d 1\n" % ("abcdefgh" * 5, k)
-                        for k in range(3000))
-        file.write("main;large;inner 200000\nmain;large;small_in 3\n")
-    s = web_server.Server("-symbolize=none", "many", cwd=folder)
-    b.open(s.url + "flamegraph")
-    ready(b)
-    b.write("/")
-    b.write("abc.*_1.$")
-    b.wait("document.getElementById('found').textContent", 5)
-    tap.same("search adds up what is too small to be drawn", text(b, "#found"),
-             "0 drawn, 10 (0.00%)")
+    s = opened(b, folder, "many", "".join(
+        "main;%s_%d 1\n" % ("abcdefgh" * 5, k) for k in range(3000)) +
+        "main;large;inner 200000\nmain;large;small_in 3\n", "flamegraph")
+    tap.same("search adds up what is too small to be drawn",
+             search(b, "abc.*_1.$"), "0 drawn, 10 (0.00%)")
     b.key("Escape")
-    b.write("/")
-    b.write("^(((([a-z_]+)+)+)+)+@|^large")
-    tap.ok("an expression that explodes freezes nothing", b.wait(
-        "document.getElementById('found').textContent.startsWith('1 drawn')", 5))
+    tap.ok("an expression that explodes freezes nothing", search(
+        b, "^(((([a-z_]+)+)+)+)+@|^large").startswith("1 drawn"))
     tap.ok("and marks what matches", boxes(b)["large"]["isHit"])
     b.key("Escape")
     click_box(b, "large")
     ready(b)
-    b.write("/")
-    b.write("small_in|abc")
-    b.wait("document.getElementById('found').textContent", 5)
-    tap.same("it adds up what is enlarged", text(b, "#found"),
+    tap.same("it adds up what is enlarged", search(b, "small_in|abc"),
              "0 drawn, 3 (0.00%)")
+    # The answer to "small_i" comes, and none to what is typed after it.
+    b.tell("window.fetch = (real => (url, more) => /=small_(&|$)/.test(url) ? "
+           "new Promise(() => {}) : real(url, more))(fetch)")
     b.key("Escape")
-    b.write("/")
-    b.write("(")
+    search(b, "small_i")
+    b.tell("search.value = 'small_'; search.dispatchEvent(new Event('input'))")
+    tap.ok("a sum of what was typed before is pale, and tells of what it is",
+           b.wait("document.getElementById('found').className === 'old'", 5) and
+           b.tell("document.getElementById('found').title") == "of small_i")
+    b.key("Escape")
+    search(b, "(")
     tap.ok("an expression that is none is marked, and why is told", b.wait(
         "document.getElementById('q').title.includes('missing')", 5))
     tap.ok("no script failed", not b.errors, b.errors)
     s.close()
-    with open(os.path.join(folder, "wide"), "w", encoding="ascii") as file:
-        file.writelines("main;outer;f%d 1\n" % k for k in range(50001))
-    s = web_server.Server("-symbolize=none", "wide", cwd=folder)
-    b.open(s.url + "top?by=cum")
-    ready(b)
+
+
+def test_large_table(b, folder):
+    s = opened(b, folder, "wide", "".join(
+        "main;outer;f%d 1\n" % k for k in range(50001)), "top?by=cum")
     row = "document.querySelectorAll('tr.row')[%d].lastChild.textContent"
     tap.same("of more rows than the page takes it has those that have most of "
              "what it sorts by", sorted(b.tell(row % k) for k in (0, 1)),
              ["main", "outer"])
     b.open(s.url + "top")
     ready(b)
-    b.write("/")
-    b.write("^outer$")
-    b.wait("document.getElementById('found').textContent", 20)
+    search(b, "^outer$")
     tap.same("and finds those that it has not", (b.tell(
         "document.querySelectorAll('tr.row').length"), b.tell(row % 0)),
         (1, "outer"))
@@ -76,17 +90,15 @@ def test_search(b, folder):
 
 def test_nameless(b, folder):
     number = lambda field, value: varint(field << 3) + varint(value)
-    with open(os.path.join(folder, "nameless"), "wb") as file:
-        file.write(
-            chunk(1, number(1, 1) + number(2, 2)) +
-            chunk(2, chunk(1, varint(1)) + chunk(2, varint(7))) +
-            chunk(3, number(1, 1) + number(2, 0x1000) + number(3, 0x9000) +
-                  number(5, 3)) +
-            chunk(4, number(1, 1) + number(2, 1) + number(3, 0x1234)) +
-            b"".join(chunk(6, t) for t in (b"", b"cpu", b"count", b"/no/file")))
-    s = web_server.Server("-symbolize=none", "nameless", cwd=folder)
-    b.open(s.url + "flamegraph")
-    ready(b)
+    s = opened(
+        b, folder, "nameless",
+        chunk(1, number(1, 1) + number(2, 2)) +
+        chunk(2, chunk(1, varint(1)) + chunk(2, varint(7))) +
+        chunk(3, number(1, 1) + number(2, 0x1000) + number(3, 0x9000) +
+              number(5, 3)) +
+        chunk(4, number(1, 1) + number(2, 1) + number(3, 0x1234)) +
+        b"".join(chunk(6, t) for t in (b"", b"cpu", b"count", b"/no/file")),
+        "flamegraph")
     b.key("ArrowDown")
     b.write("F")
     tap.same("of a frame without a function no filter is made, and why is told",
@@ -108,6 +120,7 @@ def main():
         b = Browser(chromium, os.path.join(folder, "home"), None)
         try:
             test_search(b, folder)
+            test_large_table(b, folder)
             test_nameless(b, folder)
         finally:
             b.close()

@@ -132,23 +132,32 @@ async function searchParts() {
   search.className = search.title = '';
   if (!text) {
     parts.forEach(searchNothing);
-    $('found').textContent = noted;
+    tellFound(noted, '');
     return;
   }
+  $('found').classList.toggle('old', $('found').dataset.of !== text);
   try {
     const data = await Promise.all(parts.map(part => askFor(part, text)));
     if (mine !== searches) return;
     const found = parts.map((part, k) => showFound(part, data[k], text));
-    $('found').textContent = found.length < 2 ? found.map(foundText).join() ||
-      noted : 'callees ' + foundText(found[0]) + '; callers ' +
-      foundText(found[1]);
+    tellFound(found.length < 2 ? found.map(foundText).join() || noted :
+      'callees ' + foundText(found[0]) + '; callers ' + foundText(found[1]), text);
   } catch (e) {
     if (mine !== searches || e.name === 'AbortError') return;
     parts.forEach(searchNothing);
     search.className = 'bad';
     search.title = e.message;
-    $('found').textContent = '';
+    tellFound('', text);
   }
+}
+// A sum, and the expression that it is of: until that of another one is there, it
+// is pale.
+function tellFound(words, text) {
+  const e = $('found');
+  e.textContent = words;
+  e.dataset.of = text;
+  e.title = text && 'of ' + shown(text);
+  e.classList.remove('old');
 }
 function foundText({n, sum}) {
   const p = view.flame ? view.flame.print : view.print;
@@ -407,7 +416,7 @@ render = async function () {
   closeMenu();
   showBar();
   main.dataset.state = 'loading';
-  $('found').textContent = '';
+  tellFound('', '');
   // pprof's pivot is the sandwich.
   if (state.view === 'flamegraph' && param('p'))
     return go('sandwich', {}, true);
