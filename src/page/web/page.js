@@ -629,6 +629,9 @@ search.addEventListener('input', () => {
   typing = setTimeout(applySearch, 60);
   complete();
 });
+// A value as takeWords() reads it.
+const quote = text => /\s/.test(text) ? "'" + text.replace(/'/g, '\\x27') + "'" :
+  text;
 // What the last word can become: an option, a label, or the name of a function.
 async function completions(word) {
   const part = /^(\w+)=(.*)$/.exec(word), text = part ? part[2] : word;
@@ -636,14 +639,14 @@ async function completions(word) {
     .filter(name => name.startsWith(word)).map(name => name + '=') : [];
   if (part && /^tag(focus|ignore)$/.test(part[1])) {
     const data = await ask('labels', {}, 'names');
-    return data.keys.flatMap(k => k.values.map(v => k.key + '=^' + quoted(v[0]) +
-      '$')).filter(t => t.includes(text)).map(t => part[1] + '=' + t);
+    return data.keys.flatMap(k => k.values.map(v => [k.key + '=' + v[0],
+      tagFilter(k.key, v)])).filter(names => names.some(t => t.includes(text)))
+      .map(([, t]) => part[1] + '=' + quote(t));
   }
   if (text.length < 2) return known;
   const data = await ask('table', {max: MOST_ROWS}, 'names');
   const names = data.names.filter(n => n.includes(text)).slice(0, 20).map(quoted);
-  return known.concat(part ? names.map(n => part[1] + '=' + (/\s/.test(n) ?
-    "'" + n + "'" : n)) : names);
+  return known.concat(part ? names.map(n => part[1] + '=' + quote(n)) : names);
 }
 async function complete() {
   const text = search.value, word = /\S*$/.exec(text)[0];

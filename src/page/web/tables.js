@@ -219,18 +219,24 @@ class Top {
 
 // ---- tags ----------------------------------------------------------------------
 
+// A filter for a value of the labels: of numbers the range that is shown as one.
+// A comma would part it in two.
+const tagFilter = (key, [text, , range]) =>
+  key + '=' + (range || whole(text).replace(/,/g, '\\x2c'));
+
 function tagsView(data) {
   const p = printer(data), e = make('div', {className: 'pad tags'});
   for (const {key, values} of data.keys) {
     const sum = values.reduce((s, v) => s + v[1], 0);
     const most = values.reduce((m, v) => Math.max(m, Math.abs(v[1])), 1);
     const table = make('table', {});
-    for (const [text, value] of values.slice(0, 200)) {
+    for (const tag of values.slice(0, 200)) {
+      const [text, value] = tag;
       const bar = make('td', {className: 'bar-cell'}, p.number(value));
       bar.style.backgroundSize = Math.abs(value) / most * 100 + '% 2px';
       table.append(make('tr', {}, make('td', {title: shown(text)},
         make('button', {className: 'link', title: 'only these samples',
-          onclick: () => go(state.view, {tf: key + '=' + whole(text)})},
+          onclick: () => go(state.view, {tf: tagFilter(key, tag)})},
         shown(text) || '(empty)')), bar,
       make('td', {className: 'dim'}, p.percent(value))));
     }
@@ -244,7 +250,7 @@ function tagsView(data) {
     table));
   }
   if (!data.keys.length)
-    return make('div', {className: 'note'}, 'No sample has labels.');
+    return note(CHIPS.some(effective) ? nothing() : 'No sample has labels.');
   return e;
 }
 

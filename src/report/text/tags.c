@@ -14,10 +14,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A value of a label key; numbers as they are printed. */
+/* A value of a label key; numbers as they are printed, so it may be several,
+ * from `low` to `high`. */
 struct tag {
     uint32_t key, text;
-    int64_t sum;
+    int64_t sum, low, high;
+    bool is_number;
 };
 
 struct tags {
@@ -26,10 +28,20 @@ struct tags {
     struct cpprof__table keys;      /* key and text */
 };
 
+/* Of the numbers of a key; until a string is added. */
+static const char *
+unit_of(const struct tags *t, uint32_t key)
+{
+    const struct cpprof__label_units *units = &t->r->label_units;
+
+    return key < units->n && units->units[key] != CPPROF__NO_STRING
+               ? cpprof__strings_text(&t->r->p->strings, units->units[key])
+               : "";
+}
+
 static bool
 add_set(struct tags *t, uint32_t set, int64_t value)
 {
-    const struct cpprof__label_units *units = &t->r->label_units;
     struct pprof_profile *p = t->r->p;
     size_t n, i;
     const struct pprof_label *l = cpprof__label_set(&p->labels, set, &n);
@@ -37,23 +49,27 @@ add_set(struct tags *t, uint32_t set, int64_t value)
     for (i = 0; i < n; i++) {
         uint32_t text = l[i].text, at = CPPROF__INDEX_NONE;
         char number[CPPROF__LABEL_TEXT];
-        const char *unit = "";
+        bool is_number = l[i].kind != PPROF_LABEL_TEXT;
+        struct tag *tag;
 
-        if (l[i].kind != PPROF_LABEL_TEXT) { /* in the unit of its key */
-            if (l[i].key < units->n &&
-                units->units[l[i].key] != CPPROF__NO_STRING)
-                unit =
-                    cpprof__strings_text(&p->strings, units->units[l[i].key]);
-            cpprof__scaled_label(number, l[i].num, unit, t->r->output_unit);
+        if (is_number) {
+            cpprof__scaled_label(number, l[i].num, unit_of(t, l[i].key),
+                                 t->r->output_unit);
             text = cpprof__strings_add_text(&p->strings, number);
         }
         if (text != CPPROF__NO_STRING && CPPROF__ARRAY_ROOM(&t->list, 1))
             at = cpprof__keys_number(&t->keys, l[i].key, text, 0);
         if (at == CPPROF__INDEX_NONE)
             return false;
-        if (at == t->list.n)
-            t->list.at[t->list.n++] = (struct tag){l[i].key, text, 0};
-        t->list.at[at].sum = cpprof__add(t->list.at[at].sum, value);
+        tag = &t->list.at[at];
+        if (at == t->list.n) {
+            *tag =
+                (struct tag){l[i].key, text, 0, l[i].num, l[i].num, is_number};
+            t->list.n++;
+        }
+        tag->sum = cpprof__add(tag->sum, value);
+        tag->low = l[i].num < tag->low ? l[i].num : tag->low;
+        tag->high = l[i].num > tag->high ? l[i].num : tag->high;
     }
     return true;
 }
@@ -150,7 +166,23 @@ print(struct tags *t)
     return ok;
 }
 
-/* {..., "keys": [{"key", "values": [[text, sum]...]}...]} */
+/* "1024bytes:1033bytes". A unit that is no word is none to a filter. */
+static void
+print_range(const struct tags *t, const struct tag *tag,
+            struct cpprof__buffer *out)
+{
+    const char *unit = unit_of(t, tag->key);
+    size_t i;
+
+    for (i = 0; unit[i]; i++)
+        if ((unsigned char)((unit[i] | 32) - 'a') >= 26)
+            unit = "";
+    cpprof__buffer_printf(out, ",\"%" PRId64 "%s:%" PRId64 "%s\"", tag->low,
+                          unit, tag->high, unit);
+}
+
+/* {..., "keys": [{"key", "values": [[text, sum]...]}...]}; of a number a third
+ * is the range that a filter takes. */
 static void
 print_as_data(struct tags *t)
 {
@@ -176,7 +208,10 @@ print_as_data(struct tags *t)
         cpprof__buffer_printf(out, "[");
         cpprof__json_text(out, cpprof__strings_text(strings, tag->text),
                           cpprof__strings_n(strings, tag->text));
-        cpprof__buffer_printf(out, ",%" PRId64 "]", tag->sum);
+        cpprof__buffer_printf(out, ",%" PRId64, tag->sum);
+        if (tag->is_number)
+            print_range(t, tag, out);
+        cpprof__buffer_printf(out, "]");
         cpprof__sink_mind(&t->r->sink);
     }
     cpprof__buffer_printf(out, "%s]}\n", t->list.n ? "]}" : "");
