@@ -65,6 +65,43 @@ def look(b, s, view):
     ready(b)
 
 
+def test_difference(b, s):
+    look(b, s, "tree")
+    tap.same("the changes in a tree can be read: red and blue, on no colour",
+             b.tell("""[...document.querySelectorAll('td.more, td.less')]
+        .map(td => [td.className, getComputedStyle(td)]).every(([name, look]) =>
+        look.backgroundImage === 'none' && look.color === getComputedStyle(
+        document.body.appendChild(make('p', {className: name}))).color)"""),
+             True)
+    tap.same("and there are both", sorted(set(b.tell(
+        "[...document.querySelectorAll('.tree td:nth-child(2)')].map("
+        "td => td.className)"))), ["less", "more"])
+    tops = b.tell("[...document.querySelectorAll('.bar')[0].children].map(e => "
+                  "e.getBoundingClientRect()).filter(r => r.height).map("
+                  "r => Math.round((r.top + r.bottom) / 2))")
+    tap.ok("the first line of the bar is one line", max(tops) - min(tops) < 4,
+           tops)
+    look(b, s, "graph")
+    if not b.tell("!!document.querySelector('svg')"):
+        tap.skip("the graph of a difference", "no Graphviz")
+        return
+    # The strongest of red, green and blue.
+    most = b.tell("""[...document.querySelectorAll('.node polygon')].map(e => {
+        const parts = e.getAttribute('stroke').match(/[0-9a-f]{2}/g) || [];
+        return parts.indexOf(parts.slice().sort().pop()); })""")
+    tap.same("a graph tells less by blue as well, and more by red",
+             sorted(set(most) - {-1}), [0, 2])
+
+
+def test_heat(b, s):
+    look(b, s, "source?sym=.")
+    heats = b.tell("""[...document.querySelectorAll('.code .l')].map(e =>
+        +(e.style.background.match(/[0-9.]+(?=[)])/) || [0])[0])
+        .filter(heat => heat)""")
+    tap.ok("a function that takes little is as cold as it is",
+           len(heats) == 2 and heats[0] > 0.4 and heats[1] < 0.1, heats)
+
+
 def test_labels(b, s):
     link = "[...document.querySelectorAll('.tags button[title=\"only these " \
            "samples\"]')].find(e => e.textContent === '%s')"
@@ -100,7 +137,12 @@ def main():
         write_profiles(folder)
         b = Browser(chromium, os.path.join(folder, "home"), None)
         try:
+            s = web_server.Server("-symbolize=none", "-diff_base=old", "new",
+                                  cwd=folder)
+            test_difference(b, s)
+            s.close()
             s = web_server.Server("-symbolize=none", "new", cwd=folder)
+            test_heat(b, s)
             test_labels(b, s)
             s.close()
             tap.ok("no script failed", not b.errors, b.errors)

@@ -78,15 +78,17 @@ async function sourceView(symbol) {
   const url = 'api/listing?' + query({sym: symbol});
   const page = await tree(url);
   const e = make('div', {className: 'pad source'});
-  const lines = [];
-  for (const pre of page.querySelectorAll('pre')) {
+  const lines = [], pres = [...page.querySelectorAll('pre')];
+  const cumOf = number => number.nextElementSibling ? valueOf(
+    (number.nextElementSibling.textContent.match(CODE) || [])[2] || '') : 0;
+  // Of all functions: one that takes little is as cold as it is.
+  const most = pres.reduce((m, pre) => Math.max(m,
+    ...Array.from(pre.querySelectorAll('span.line'), cumOf)), 0);
+  for (const pre of pres) {
     const file = pre.previousElementSibling;
     const name = file && file.previousElementSibling;
     const box = make('div', {className: 'code'});
     const numbers = [...pre.querySelectorAll('span.line')];
-    const cums = numbers.map(n => n.nextElementSibling ?
-      valueOf((n.nextElementSibling.textContent.match(CODE) || [])[2] || '') : 0);
-    const most = Math.max(...cums, 1);
     for (const number of numbers) {
       const code = number.nextElementSibling;
       const next = code && code.nextElementSibling;
@@ -133,6 +135,10 @@ const LOOKS = ['d', 'points', 'fill', 'stroke', 'stroke-width', 'x', 'y', 'cx',
   'fill-opacity', 'stroke-opacity', 'x1', 'x2', 'y1', 'y2'];
 const SVG = 'http://www.w3.org/2000/svg';
 
+// What is less is green in dot's picture, and blue in all others.
+const blue = color => color.replace(/^#(..)(..)(..)$/, (all, r, g, b) =>
+  g > r && g > b ? '#' + r + b + g : all);
+
 // The same shape, made here: what it may do besides being seen stays behind.
 function copyShape(from) {
   if (from.nodeType === 3) return document.createTextNode(shown(from.data));
@@ -141,7 +147,7 @@ function copyShape(from) {
     from.localName);
   for (const name of LOOKS)
     if (from.hasAttribute(name) && !/url|script/i.test(from.getAttribute(name)))
-      e.setAttribute(name, from.getAttribute(name));
+      e.setAttribute(name, blue(from.getAttribute(name)));
   const link = from.getAttributeNS('http://www.w3.org/1999/xlink', 'title');
   if (from.localName === 'a' && link) {
     e.dataset.title = link;
