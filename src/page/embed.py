@@ -47,10 +47,16 @@ def string(prefix, path):
              name, digest(text)))
 
 
+def lean(path):
+    """Without lines of comments, which a browser needs none of; no string of
+    ours goes over several lines."""
+    return re.sub(r"(?m)^ *//(?! SPDX).*\n", "", read(path))
+
+
 def page(name, document, paths):
     text, digests = read(document), []
     for tag, suffix in (("style", ".css"), ("script", ".js")):
-        inside = "".join(read(path) for path in paths if path.endswith(suffix))
+        inside = "".join(lean(path) for path in paths if path.endswith(suffix))
         empty = "<%s></%s>" % (tag, tag)
         if text.count(empty) != 1 or "</" + tag in inside or "<!--" in inside:
             sys.exit("embed.py: the %s of %s" % (tag, document))
