@@ -179,6 +179,15 @@ def click_box(b, name):
 
 # ---- the page of `cpprof http` -------------------------------------------------
 
+def search(b, expression):
+    """Types it; what is found of the whole of it."""
+    b.write("/")
+    b.write(expression)
+    b.wait("document.getElementById('found').dataset.of === %s" %
+           json.dumps(expression), 20)
+    return text(b, "#found")
+
+
 def ready(b):
     return b.wait("window.cpprof && document.getElementById('main')"
                   ".dataset.state === 'ready'", 20)

@@ -21,7 +21,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
 from browser import (Browser, boxes, click_box, find_browser,  # noqa: E402
-                     ready, text)
+                     ready, search, text)
 import web_server  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
@@ -121,10 +121,7 @@ def test_keys(b):
     second = text(b, "#detail").split()[0]
     tap.same("arrows go to the callee, and beside it", sorted([first, second]),
              ["eval", "parse"])
-    b.write("/")
-    b.write("rea")
-    b.wait("document.getElementById('found').textContent", 5)
-    tap.same("search adds up what matches", text(b, "#found"), "2 drawn, 700 (70.00%)")
+    tap.same("search adds up what matches", search(b, "rea"), "2 drawn, 700 (70.00%)")
     b.key("Enter")
     b.write("n")
     tap.ok("n goes to the next match", text(b, "#detail").startswith("read"),
@@ -191,10 +188,7 @@ def test_sandwich(b, s):
     tap.ok("and between them the function", text(b, ".pivot").startswith(
         "eval500"), text(b, ".pivot"))
     b.picture("web-sandwich")
-    b.write("/")
-    b.write("^(main|call)$")
-    b.wait("document.getElementById('found').textContent", 5)
-    tap.same("search tells callers and callees apart", text(b, "#found"),
+    tap.same("search tells callers and callees apart", search(b, "^(main|call)$"),
              "callees 1 drawn, 410 (41.00%); callers 1 drawn, 500 "
              "(50.00%)")
     b.key("Escape")
@@ -247,9 +241,7 @@ def test_top(b, s):
     b.key("ArrowRight")
     tap.ok("and opens and closes by keys", b.tell(names)[2:] == ["3parse", "3eval"]
            or b.tell(names)[2:] == ["3eval", "3parse"], b.tell(names))
-    b.write("/")
-    b.write("^(eval|rare)$")
-    b.wait("document.getElementById('found').textContent", 5)
+    search(b, "^(eval|rare)$")
     tap.same("search in the tree marks rows and adds up", (text(b, "#found"),
              text(b, "mark")), ("1 drawn, 500 (50.00%)", "eval"))
     b.key("Enter")
@@ -449,9 +441,7 @@ def test_deeper(b, folder):
     b.open(s.url + "flamegraph")
     ready(b)
     first = b.tell("view.flame.boxes.n")
-    b.write("/")
-    b.write("^mid")
-    b.wait("document.getElementById('found').textContent", 5)
+    search(b, "^mid")
     b.key("Enter")
     b.write("n")
     b.key("Enter")

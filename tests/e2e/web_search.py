@@ -3,7 +3,6 @@
 
     web_search.py CPPROF      TAP
 """
-import json
 import os
 import sys
 import tempfile
@@ -11,7 +10,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, ".."))
 from browser import (Browser, boxes, click_box, find_browser,  # noqa: E402
-                     ready, text)
+                     ready, search, text)
 import web_server  # noqa: E402
 from protobuf import chunk, varint  # noqa: E402
 from tap import Tap  # noqa: E402
@@ -27,15 +26,6 @@ def opened(b, folder, name, data, view):
     b.open(s.url + view)
     ready(b)
     return s
-
-
-def search(b, expression):
-    """Types it; what is found of the whole of it."""
-    b.write("/")
-    b.write(expression)
-    b.wait("document.getElementById('found').dataset.of === %s" %
-           json.dumps(expression), 20)
-    return text(b, "#found")
 
 
 def test_search(b, folder):
