@@ -128,6 +128,30 @@ def test_labels(b, s):
             "o.value === \"%s\")" % wanted, 5))
 
 
+def test_focus(b, s):
+    look(b, s, "top")
+    b.write("/")
+    b.write("ho")
+    b.tell("render()")  # as a process that runs makes it do
+    b.wait("main.dataset.state === 'ready'", 5)
+    b.write("t")
+    tap.same("a new profile does not end what somebody types", b.tell(
+        "document.activeElement.id + ' ' + search.value"), "q hot")
+    b.key("Escape")
+    for key, view in (("9", "traces"), ("0", "tags")):
+        b.write(key)
+        b.wait("location.pathname.endsWith('/%s')" % view, 5)
+        ready(b)
+        tap.same("%s has the keys that scroll, and no line of the view before" %
+                 view, (b.tell("document.activeElement.id"),
+                        text(b, "#detail").strip()), ("main", ""))
+    for view, asks in (("sandwich", "callers and callees"),
+                       ("source", "Choose a function")):
+        look(b, s, view)
+        tap.ok("%s says what to choose a function for" % view,
+               asks in text(b, "#main"), text(b, "#main"))
+
+
 def main():
     chromium = find_browser()
     if not chromium:
@@ -144,6 +168,7 @@ def main():
             s = web_server.Server("-symbolize=none", "new", cwd=folder)
             test_heat(b, s)
             test_labels(b, s)
+            test_focus(b, s)
             s.close()
             tap.ok("no script failed", not b.errors, b.errors)
         finally:

@@ -10,16 +10,23 @@ const VIEWS = [['flamegraph', 'Flame'], ['sandwich', 'Sandwich'],
 let view = null; // what is shown: {element, search, key, selectedName, ...}
 let noted = '';   // what the server says of the filters
 let round = 0;   // of render(): a later one wins
+let told = '';   // the view that the line at the bottom is of
 
 // ---- small parts ---------------------------------------------------------------
 
 const tell = text => { $('detail').textContent = text || '\u00a0'; };
 const note = (text, bad) =>
   make('div', {className: 'note' + (bad ? ' bad' : '')}, text);
+// Unless somebody types: letters are keys elsewhere.
+function focusOn(element) {
+  if (document.activeElement !== search) element.focus({preventScroll: true});
+}
 function put(element, made) {
   main.replaceChildren(element);
   view = made || {element};
   main.dataset.state = 'ready';
+  // So that keys scroll it.
+  if (document.activeElement === document.body) focusOn(main);
 }
 const charts = () => view ? [view.flame, view.callers].filter(c => c) : [];
 // What is searched for, if the field has no option.
@@ -265,7 +272,7 @@ async function showFlame(mine, inverted) {
   if (!flame.wrap || main.firstChild !== flame.wrap) {
     flame.wrap = make('div', {className: 'stack'}, flame.element);
     put(flame.wrap, {flame});
-    flame.element.focus({preventScroll: true});
+    focusOn(flame.element);
   }
   if (!await enlarge(mine, flame, all, more, param('z'), 'view')) return;
   if (all.cut && !param('z'))
@@ -298,11 +305,12 @@ function makeSandwich(inwards, outwards) {
     ', self ' + p.number(self)));
   put(make('div', {className: 'stack'}, callers.element, label, flame.element),
     {flame, callers, inwards, outwards});
-  flame.element.focus({preventScroll: true});
+  focusOn(flame.element);
 }
 
 async function showSandwich(mine) {
-  if (!param('p')) return showTop(mine, true);
+  if (!param('p'))
+    return showTop(mine, 'Choose the function whose callers and callees are shown.');
   const more = chartAt({p: param('p')}), other = {...more, callers: 't'};
   const inwards = await ask('boxes', more, 'callees');
   const outwards = await ask('boxes', other, 'callers');
@@ -319,7 +327,8 @@ async function showSandwich(mine) {
     main.dataset.state = 'ready';
 }
 
-async function showTop(mine, picks) {
+// `asks`: what a function is chosen for.
+async function showTop(mine, asks) {
   const data = await askTable('');
   if (mine !== round) return;
   if (!data.rows) {
@@ -327,9 +336,9 @@ async function showTop(mine, picks) {
     return;
   }
   const top = new Top(data, onName);
+  if (asks) top.element.prepend(make('div', {className: 'pivot'}, asks));
   put(top.element, top); // and render() fills it
-  top.list.table.focus({preventScroll: true});
-  if (picks) tell('Choose the function whose callers and callees are shown.');
+  focusOn(top.list.table);
 }
 
 async function showTree(mine) {
@@ -342,7 +351,7 @@ async function showTree(mine) {
   const made = new Tree(new Boxes(data, param('so'), ''), {...onName, deeper:
     way => ask('boxes', {w: 4000, z: way}, 'deeper')});
   put(made.element, made);
-  made.table.focus({preventScroll: true});
+  focusOn(made.table);
 }
 
 async function showTags(mine) {
@@ -360,17 +369,16 @@ async function showTimeline(mine) {
   }
   const made = new Timeline(data, {tell});
   put(made.element, made);
-  made.table.focus({preventScroll: true});
+  focusOn(made.table);
 }
 
 // Peek and source are of functions that are looked for.
 async function showSymbol(mine, make_) {
   const symbol = param('sym') || param('p') || effective('f');
   if (!symbol) {
-    await showTop(mine, true);
+    await showTop(mine, 'Choose a function.');
     if (mine !== round) return;
     view.on = {...onName, open: name => go(state.view, {sym: whole(name)})};
-    tell('Choose a function.');
     return;
   }
   const made = await make_(symbol);
@@ -396,7 +404,7 @@ async function showGraph(mine) {
   }
   put(made.element, made);
   made.element.fit();
-  made.element.focus({preventScroll: true});
+  focusOn(made.element);
 }
 
 const shows = {
@@ -415,6 +423,8 @@ render = async function () {
   noted = '';
   closeMenu();
   showBar();
+  if (told !== state.view) tell('');
+  told = state.view;
   main.dataset.state = 'loading';
   tellFound('', '');
   // pprof's pivot is the sandwich.
