@@ -501,7 +501,7 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
 {
     greg_t *regs = (greg_t *)((char *)g + GUEST_REGS);
     uint64_t all = g->blocked, before;
-    int *at, kept;
+    int *at, kept, failed;
     bool ends;
 
     before = g->has_mask ? g->mask : g->before;
@@ -511,10 +511,13 @@ cpprof__guest_borrowed(struct cpprof__guest *g)
     protect();
     at = g->errno_location();
     kept = *at;
-    g->result = make_thread(g, run);
-    if (g->result)
+    failed = make_thread(g, run);
+    /* Else the result is the made thread's, which may have answered by now. */
+    if (failed) {
+        g->result = failed;
         __atomic_store_n(&g->state, (uint32_t)CPPROF__GUEST_NO_THREAD,
                          __ATOMIC_RELEASE);
+    }
     *at = kept;
     complete_frame(g, before);
     ends = ends_call(g, due(before) & ~g->held_back);
