@@ -152,6 +152,39 @@ many_threads_share_the_looks(unsigned length)
     crowd_end(&crowd);
 }
 
+static uint64_t late_begun_ns;
+static atomic_ullong late_ns; /* the sum of their starts, since then */
+
+NOINLINE static void *
+latecomer(void *arg)
+{
+    atomic_fetch_add(&late_ns, wall_ns() - late_begun_ns);
+    crowd_wait();
+    return arg;
+}
+
+/* A look at each takes a quarter of a second, and they are there for one. */
+static void
+threads_that_come_late_are_charged_since_then(unsigned length)
+{
+    struct crowd crowd;
+    struct profile *p;
+    double lived;
+
+    atomic_store(&late_ns, 0);
+    late_begun_ns = wall_ns();
+    start(0, 0);
+    crowd = crowd_make(800, latecomer);
+    nap(length);
+    p = stop();
+    lived = 800 * (double)p->duration_ns / 1e9 -
+            (double)atomic_load(&late_ns) / 1e9;
+    check_near(seconds_in(p, "latecomer"), lived, 0.05 * lived,
+               "threads_that_come_late_are_charged_since_then");
+    profile_free(p);
+    crowd_end(&crowd);
+}
+
 static atomic_int n_interrupted;
 static atomic_bool enough;
 
@@ -602,6 +635,7 @@ main(void)
 {
     check_tries(TRIES, sleepers_are_charged_undisturbed);
     check_tries(TRIES, many_threads_share_the_looks);
+    check_tries(TRIES, threads_that_come_late_are_charged_since_then);
     a_poll_is_not_interrupted();
     short_sleeps_are_not_cut_short();
     check_tries(TRIES, time_is_split_by_state);

@@ -226,6 +226,23 @@ total_ns(const struct cpprof__wall_counts *counts)
     return sum;
 }
 
+static uint64_t
+monotonic_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static struct cpprof__wall_sampler
+new_sampler(uint32_t max_looks)
+{
+    return (struct cpprof__wall_sampler){.period_ns = TICK_NS,
+                                         .max_looks = max_looks,
+                                         .start_ns = monotonic_ns()};
+}
+
 static void
 tick(struct cpprof__wall_sampler *w)
 {
@@ -242,7 +259,7 @@ ticks_do_without_memory(void **state)
 
     (void)state;
     for (n = 0; n < 12; n++) {
-        struct cpprof__wall_sampler w = {.period_ns = TICK_NS, .max_looks = 32};
+        struct cpprof__wall_sampler w = new_sampler(32);
         int i;
 
         oom_watch();
@@ -253,11 +270,35 @@ ticks_do_without_memory(void **state)
         for (i = 0; i < 3; i++)
             tick(&w);
         assert_int_equal(w.n, THREADS + 1);
-        cpprof__wall_sampler_end(&w);
+        cpprof__wall_sampler_end(&w, monotonic_ns());
         assert_true(total_ns(&w.counts) > 0);
         cpprof__wall_sampler_free(&w);
         assert_int_equal(oom.n_live, 0);
     }
+}
+
+/* From the start to the end, however few were looked at, and for a capture that
+ * ends earlier as well. */
+static void
+threads_without_a_turn_are_charged_for_all_their_time(void **state)
+{
+    struct cpprof__wall_sampler w = new_sampler(1);
+    uint64_t half, end;
+
+    (void)state;
+    oom_watch();
+    tick(&w);
+    half = monotonic_ns();
+    cpprof__wall_sampler_charge(&w, half);
+    cpprof__wall_sampler_answers(&w);
+    assert_int_equal(w.n_looks, THREADS + 1);
+    tick(&w);
+    end = monotonic_ns();
+    cpprof__wall_sampler_end(&w, end);
+    assert_int_equal(total_ns(&w.counts),
+                     (THREADS + 1) * (int64_t)(end - w.start_ns));
+    cpprof__wall_sampler_free(&w);
+    assert_int_equal(oom.n_live, 0);
 }
 
 static void
@@ -266,7 +307,7 @@ a_wall_profile_is_told_to_have_failed(void **state)
     const struct cpprof__wall_summary summary = {
         .options = {.rate_hz = 100, .symbolize = CPPROF_SYMBOLIZE_NONE},
         .time_ns = 1};
-    struct cpprof__wall_sampler w = {.period_ns = TICK_NS, .max_looks = 32};
+    struct cpprof__wall_sampler w = new_sampler(32);
     enum cpprof_status status = CPPROF_NOMEM;
     static struct sink s;
     long n, before;
@@ -275,7 +316,7 @@ a_wall_profile_is_told_to_have_failed(void **state)
     oom_watch();
     tick(&w);
     tick(&w);
-    cpprof__wall_sampler_end(&w);
+    cpprof__wall_sampler_end(&w, monotonic_ns());
     before = oom.n_live;
     for (n = 0; n < N_MAX && status == CPPROF_NOMEM; n++) {
         const struct cpprof_writer writer = {sizeof writer, sink_write,
@@ -304,6 +345,7 @@ main(void)
         cmocka_unit_test(creators_are_told_without_one_allocation),
         cmocka_unit_test(the_next_dump_has_all_threads),
         cmocka_unit_test(ticks_do_without_memory),
+        cmocka_unit_test(threads_without_a_turn_are_charged_for_all_their_time),
         cmocka_unit_test(a_wall_profile_is_told_to_have_failed),
     };
 

@@ -46,6 +46,10 @@
  * costs little more than alone. */
 #define RECORDED_NS 10000000u
 
+/* Tunable: so long the end of an attachment waits for a thread of ours that is
+ * just ending the wall profile. */
+#define WALL_END_NS (5 * CPPROF__NS_PER_S)
+
 #define SAMPLED_KINDS (CPPROF__KIND_CPU | CPPROF__KINDS_OF_WALL)
 
 static struct cpprof__environment environment CPPROF__LARGE;
@@ -511,8 +515,12 @@ cpprof__environment_detach(struct cpprof_error *error)
     struct cpprof_error its;
 
     cpprof__late_end();
-    first_error(cpprof__default_stop(&cpprof__wall_life, &its), &its, &first,
-                error);
+    /* A thread that looks after the tables may be stopping it just now. */
+    first_error(cpprof__default_exit(
+                    &cpprof__wall_life,
+                    cpprof__now_ns(CLOCK_MONOTONIC) + WALL_END_NS, &its),
+                &its, &first, error);
+    cpprof__recorded_wall_ended();
     first_error(cpprof__default_stop(&cpprof__cpu_life, &its), &its, &first,
                 error);
     first_error(cpprof__environment_end_stop(&its), &its, &first, error);

@@ -313,6 +313,16 @@ is_stopped(void)
     return cpprof__control_is_stopped(cpprof__mirror_plan.control);
 }
 
+void
+cpprof__recorded_wall_ended(void)
+{
+    if (!own_head() || !cpprof__wall_kept ||
+        !load_relaxed(&cpprof__wall_kept->head.n_records))
+        return;
+    cpprof__tables_resolve();
+    cpprof__mirror_wall();
+}
+
 bool
 cpprof__recorded_tick(void)
 {
@@ -328,6 +338,7 @@ cpprof__recorded_tick(void)
     cpprof__waits_set_block_rate(0);
     cpprof__waits_set_mutex_fraction(0);
     cpprof_wall_stop(NULL);
+    cpprof__recorded_wall_ended();
     mark_ended(head);
     return false;
 }

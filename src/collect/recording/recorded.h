@@ -29,6 +29,11 @@ cpprof__recorded_start(const char *directory, const char *owner,
 bool
 cpprof__recorded_tick(void);
 
+/* The wall profile has ended, maybe after the recorder told to stop: its end is
+ * copied, too. */
+void
+cpprof__recorded_wall_ended(void);
+
 /* The process ends. The copy goes on, because destructors may still free
  * memory. with_timeout: by _exit(), maybe in a handler, where nothing may wait
  * for long. */

@@ -7,6 +7,7 @@
 #include "collect/threads/thread_creation.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "arch/place.h"
 #include "base/status.h"
 #include "collect/encode/records_profile.h"
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ANNOUNCED  (-1)
@@ -34,6 +36,7 @@ struct cpprof__thread_creation {
     uint32_t stack;
     uintptr_t start;
     const struct cpprof__thread_self *self; /* once it has started */
+    uint64_t started_ns;
     bool has_ended;
     struct cpprof__thread_creation *next; /* that ended later */
 };
@@ -154,6 +157,7 @@ cpprof__thread_creation_started(struct cpprof__thread_creation *creation)
     own = creation;
     if (!creation)
         return;
+    creation->started_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
     cpprof__own_lock_take(&lock);
     creation->tid = (int32_t)syscall(SYS_gettid);
     creation->self = &cpprof__self;
@@ -255,8 +259,8 @@ copy_slots(struct cpprof__creation_info *to, size_t max)
 
         if (creation->tid > 0)
             to[n++] = (struct cpprof__creation_info){
-                creation->tid, creation->stack, creation->start, creation->self,
-                creation->has_ended};
+                creation->tid,  creation->stack,      creation->start,
+                creation->self, creation->started_ns, creation->has_ended};
     }
     return n;
 }

@@ -36,6 +36,7 @@ struct cpprof__creation_info {
     uint32_t stack;  /* node of cpprof__tables.tree; 0: not known */
     uintptr_t start; /* routine */
     const struct cpprof__thread_self *self; /* its own, if it has not ended */
+    uint64_t started_ns;                    /* CLOCK_MONOTONIC */
     bool has_ended;
 };
 

@@ -112,14 +112,14 @@ set_up(struct cpprof__wall_ticker *w, const struct cpprof__birth *birth)
     w->time_ns =
         (int64_t)(birth ? birth->real_ns : cpprof__now_ns(CLOCK_REALTIME));
     w->start_ns = birth ? birth->mono_ns : cpprof__now_ns(CLOCK_MONOTONIC);
-    w->sampler.start_ns = birth ? birth->mono_ns : 0;
+    w->sampler.start_ns = w->start_ns;
     store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_WALL], w->options.max_depth);
 }
 
 static void
 link_capture(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
-    c->summary = cpprof__wall_ticker_summary(w);
+    c->summary = cpprof__wall_ticker_summary(w, w->start_ns);
     c->summary.options.symbolize = c->options.symbolize;
     c->summary.options.flags = c->options.flags;
     c->start_ns = w->start_ns;
@@ -138,18 +138,21 @@ count_from_start(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
     c->summary.n_looks = c->summary.n_asked = 0;
 }
 
-/* With busy held. */
+/* With busy held; all is charged until now. */
 static void
-count_from_now(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
+count_from(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c,
+           uint64_t now)
 {
     link_capture(w, c);
     c->summary.time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
-    c->start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    c->start_ns = now;
 }
 
-/* Count no more. To be called with busy held, or without a ticker. */
+/* Count no more; all is charged until then. To be called with busy held, or
+ * without a ticker. */
 static void
-end_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
+end_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c,
+           uint64_t now)
 {
     struct cpprof__wall_capture **at = &w->captures;
     struct cpprof__wall_summary *sum = &c->summary;
@@ -157,7 +160,7 @@ end_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    sum->duration_ns = (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) - c->start_ns);
+    sum->duration_ns = (int64_t)(now - c->start_ns);
     sum->n_threads = w->sampler.n_threads_max;
     sum->n_looks = w->sampler.n_looks - sum->n_looks;
     sum->n_asked = w->sampler.n_asked - sum->n_asked;
@@ -198,14 +201,16 @@ start(struct cpprof_capture *first, struct cpprof_error *error)
 static enum cpprof_status
 begin_capture(struct cpprof_capture *c, struct cpprof_error *error)
 {
+    uint64_t now;
     bool begun;
 
     cpprof__interp_flush();
     cpprof__own_lock_take(&cpprof__wall_busy);
-    cpprof__wall_sampler_charge(&ticker->sampler);
+    now = cpprof__now_ns(CLOCK_MONOTONIC);
+    cpprof__wall_sampler_charge(&ticker->sampler, now);
     begun = cpprof__wall_base_take(&wall(c)->before, &ticker->sampler.counts);
     if (begun)
-        count_from_now(ticker, wall(c));
+        count_from(ticker, wall(c), now);
     cpprof__own_lock_give(&cpprof__wall_busy);
     return begun ? CPPROF_OK : cpprof__fail_nomem(error);
 }
@@ -213,10 +218,13 @@ begin_capture(struct cpprof_capture *c, struct cpprof_error *error)
 static void
 end_capture(struct cpprof_capture *c)
 {
+    uint64_t now;
+
     cpprof__interp_flush();
     cpprof__own_lock_take(&cpprof__wall_busy);
-    cpprof__wall_sampler_charge(&ticker->sampler);
-    end_locked(ticker, wall(c));
+    now = cpprof__now_ns(CLOCK_MONOTONIC);
+    cpprof__wall_sampler_charge(&ticker->sampler, now);
+    end_locked(ticker, wall(c), now);
     cpprof__own_lock_give(&cpprof__wall_busy);
 }
 
@@ -224,14 +232,16 @@ static void
 stop(void)
 {
     struct cpprof__wall_ticker *w = ticker;
+    uint64_t now;
 
     cpprof__interp_flush();
     cpprof__periodic_stop(&w->periodic);
-    cpprof__wall_sampler_end(&w->sampler);
+    now = cpprof__now_ns(CLOCK_MONOTONIC);
+    cpprof__wall_sampler_end(&w->sampler, now);
     while (w->captures)
-        end_locked(w, w->captures);
+        end_locked(w, w->captures, now);
     if (w->sampler.counts.is_kept)
-        cpprof__wall_ticker_keep(w);
+        cpprof__wall_ticker_keep(w, now);
     ticker = NULL;
     free_wall(w);
 }

@@ -43,6 +43,9 @@ struct cpprof__wall_thread {
     uint64_t looked_ns; /* CLOCK_MONOTONIC; 0: never */
     uint64_t cpu_ns;    /* its clock at the last look */
     uint64_t first_ns;  /* time that its first look stands for; 0: the usual */
+    uint64_t made_ns;   /* CLOCK_MONOTONIC; 0: not known */
+    int64_t ahead_ns;   /* its first look was charged for so much more than the
+                         * time since made_ns */
 
     /* Where it was at the last look, or at its last answer. */
     bool is_known;
@@ -102,22 +105,37 @@ give_slot(struct cpprof__wall_sampler *w, const struct cpprof__wall_thread *t)
     w->free_slots[w->n_free_slots++] = t->slot;
 }
 
+/* Since when its time is to be charged; 0: not known. */
+static uint64_t
+made_ns(const struct cpprof__wall_sampler *w,
+        const struct cpprof__creation_info *creation, uint64_t now)
+{
+    uint64_t started = creation ? creation->started_ns : 0;
+
+    if (started > now)
+        return now;
+    return started && started < w->start_ns ? w->start_ns : started;
+}
+
 static bool
 add_thread(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
-           int32_t tid, const struct cpprof__creation_info *creation)
+           int32_t tid, const struct cpprof__creation_info *creation,
+           uint64_t now)
 {
     memset(t, 0, sizeof *t);
     t->tid = tid;
     t->start = creation ? creation->start : 0;
     t->self = cpprof__blocked_thread_self(tid, creation);
     t->first_ns = creation ? w->new_ns : 0;
+    t->made_ns = made_ns(w, creation, now);
     return take_slot(w, &t->slot);
 }
 
 /* Both lists are sorted. */
 static void
-merge(struct cpprof__wall_sampler *w, const int32_t *tids, size_t n,
-      const struct cpprof__creation_info *creations, size_t n_creations)
+merge(struct cpprof__wall_sampler *w, uint64_t now, const int32_t *tids,
+      size_t n, const struct cpprof__creation_info *creations,
+      size_t n_creations)
 {
     struct cpprof__wall_thread *merged = cpprof__calloc(n + 1, sizeof *merged);
     uint32_t *slots =
@@ -138,7 +156,7 @@ merge(struct cpprof__wall_sampler *w, const int32_t *tids, size_t n,
         else
             kept += add_thread(
                 w, &merged[kept], tids[i],
-                cpprof__creation_of(creations, n_creations, tids[i]));
+                cpprof__creation_of(creations, n_creations, tids[i]), now);
     }
     while (old < w->n)
         give_slot(w, &w->threads[old++]);
@@ -189,9 +207,10 @@ list_threads(struct cpprof__wall_sampler *w, uint64_t now, bool all)
     w->new_ns = w->n ? now - w->listed_ns : 0;
     is_first = !w->n;
     if (tids)
-        merge(w, tids, n, creations, n_creations);
-    for (i = 0; is_first && i < w->n; i++) /* their time begins here */
-        w->threads[i].looked_ns = w->start_ns ? w->start_ns : now;
+        merge(w, now, tids, n, creations, n_creations);
+    for (i = 0; is_first && i < w->n; i++) /* none was there before */
+        w->threads[i].looked_ns =
+            w->threads[i].made_ns ? w->threads[i].made_ns : w->start_ns;
     cpprof__free(tids);
     cpprof__free(creations);
     w->listed_ns = now;
@@ -352,18 +371,28 @@ charge_unreadable(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
     ask(w, t);
 }
 
-/* nominal_ns: the time between two looks at a thread. */
+/* The time that a look is charged with. nominal_ns: that between two looks at a
+ * thread. */
+static int64_t
+time_of_look(struct cpprof__wall_thread *t, uint64_t now, uint64_t nominal_ns)
+{
+    int64_t ns;
+
+    if (t->looked_ns)
+        return (int64_t)(now - t->looked_ns);
+    ns = (int64_t)(t->first_ns > nominal_ns ? t->first_ns : nominal_ns);
+    if (t->made_ns)
+        t->ahead_ns = ns - (int64_t)(now - t->made_ns);
+    return ns;
+}
+
 static void
 look_at(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
         uint64_t now, uint64_t nominal_ns)
 {
     uint64_t cpu = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
-    int64_t ns;
+    int64_t ns = time_of_look(t, now, nominal_ns);
 
-    if (t->looked_ns)
-        ns = (int64_t)(now - t->looked_ns);
-    else
-        ns = (int64_t)(t->first_ns > nominal_ns ? t->first_ns : nominal_ns);
     w->n_looks++;
     t->looked_ns = now;
     t->is_gone = !cpu;
@@ -435,53 +464,54 @@ cpprof__wall_sampler_tick(struct cpprof__wall_sampler *w)
 }
 
 /* Charge the time since the last look to the stack that the thread had then. So
- * a thread that lived all the while is charged for all of it. */
+ * a thread that lives is charged for its time until now, and not for what was
+ * to make up for a rest that nobody is charged for. One that had no turn yet is
+ * looked at. */
 static void
 charge_rest(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
             uint64_t now)
 {
-    int64_t ns = (int64_t)(now - t->looked_ns);
+    int64_t ns;
 
-    if (t->is_gone || !t->looked_ns ||
-        !cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid)))
+    if (!t->looked_ns)
+        t->looked_ns = t->made_ns;
+    if (t->is_gone || !t->looked_ns)
         return;
-    if (t->has_slept || !t->is_asked) {
-        if (t->is_known)
-            charge(w, &t->at, ns);
-    } else {
+    if (!t->is_known && !t->is_asked) {
+        look_at(w, t, now, 0);
+        return;
+    }
+    if (!cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid)))
+        return;
+    ns = (int64_t)(now - t->looked_ns) - t->ahead_ns;
+    t->ahead_ns = ns < 0 ? -ns : 0;
+    if (t->has_slept || !t->is_asked)
+        charge(w, &t->at, ns);
+    else if (ns > 0)
         t->owed_ns += ns;
-    }
+    t->looked_ns = now;
 }
 
 void
-cpprof__wall_sampler_charge(struct cpprof__wall_sampler *w)
+cpprof__wall_sampler_charge(struct cpprof__wall_sampler *w, uint64_t now)
 {
-    uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC);
     size_t i;
 
     cpprof__wall_sampler_answers(w);
-    for (i = 0; i < w->n; i++) {
-        struct cpprof__wall_thread *t = &w->threads[i];
-
-        /* A thread that has not answered keeps all its time until it does. */
-        if (!t->is_known || !t->looked_ns)
-            continue;
-        charge_rest(w, t, now);
-        t->looked_ns = now;
-    }
-}
-
-void
-cpprof__wall_sampler_end(struct cpprof__wall_sampler *w)
-{
-    uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC);
-    size_t i;
-
-    cpprof__wall_sampler_answers(w);
-    for (i = 0; i < w->n; i++) {
+    for (i = 0; i < w->n; i++)
         charge_rest(w, &w->threads[i], now);
+}
+
+/* Whoever runs has as long to answer as it takes to charge all. */
+void
+cpprof__wall_sampler_end(struct cpprof__wall_sampler *w, uint64_t now)
+{
+    size_t i;
+
+    cpprof__wall_sampler_charge(w, now);
+    cpprof__wall_sampler_answers(w);
+    for (i = 0; i < w->n; i++)
         give_question_up(w, &w->threads[i]);
-    }
 }
 
 void

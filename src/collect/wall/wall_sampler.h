@@ -9,7 +9,8 @@
  * is charged is the time since the last look, from the start of the profile to
  * its end, and for a thread that is new what a look stands for; the time after
  * the last look of a thread that ends is nobody's, which makes up for that on
- * average.
+ * average. A thread that lives at the end is charged for all its time, even if
+ * it had no turn.
  *
  * A tick looks at some threads in turn, so that its cost is bounded. Which
  * ones, and when, does not depend on what they do.
@@ -28,7 +29,7 @@ struct cpprof__wall_sampler {
     uint64_t period_ns;
     uint32_t max_looks; /* in a tick */
     uint64_t start_ns;  /* CLOCK_MONOTONIC: the time of the first threads begins
-                           there; 0: at the first tick */
+                           there */
 
     struct cpprof__wall_thread *threads; /* by tid */
     size_t n;
@@ -65,13 +66,14 @@ void
 cpprof__wall_sampler_answers(struct cpprof__wall_sampler *sampler);
 
 /* Charge the time since the last looks, because a capture begins or ends now.
- */
+ * now: CLOCK_MONOTONIC. */
 void
-cpprof__wall_sampler_charge(struct cpprof__wall_sampler *sampler);
+cpprof__wall_sampler_charge(struct cpprof__wall_sampler *sampler, uint64_t now);
 
-/* The end: threads that have not answered are charged without an answer. */
+/* The end: likewise, and threads that have not answered are charged without an
+ * answer. */
 void
-cpprof__wall_sampler_end(struct cpprof__wall_sampler *sampler);
+cpprof__wall_sampler_end(struct cpprof__wall_sampler *sampler, uint64_t now);
 
 void
 cpprof__wall_sampler_free(struct cpprof__wall_sampler *sampler);

@@ -25,12 +25,12 @@
 struct cpprof__own_lock cpprof__wall_busy CPPROF__AT_START;
 
 struct cpprof__wall_summary
-cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w)
+cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w, uint64_t now)
 {
     return (struct cpprof__wall_summary){
         .options = w->options,
         .time_ns = w->time_ns,
-        .duration_ns = (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) - w->start_ns),
+        .duration_ns = (int64_t)(now - w->start_ns),
         .n_threads = w->sampler.n_threads_max,
         .n_looks = w->sampler.n_looks,
         .n_asked = w->sampler.n_asked,
@@ -38,9 +38,10 @@ cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w)
 }
 
 void
-cpprof__wall_ticker_keep(const struct cpprof__wall_ticker *w)
+cpprof__wall_ticker_keep(const struct cpprof__wall_ticker *w, uint64_t now)
 {
-    const struct cpprof__wall_summary summary = cpprof__wall_ticker_summary(w);
+    const struct cpprof__wall_summary summary =
+        cpprof__wall_ticker_summary(w, now);
 
     cpprof__wall_keep_summary(&summary);
 }
@@ -87,7 +88,7 @@ tick(struct cpprof__periodic *periodic)
     }
     cpprof__wall_sampler_tick(&w->sampler);
     if (w->sampler.counts.is_kept)
-        cpprof__wall_ticker_keep(w);
+        cpprof__wall_ticker_keep(w, cpprof__now_ns(CLOCK_MONOTONIC));
     else if (cpprof__wall_counts_are_full(&w->sampler.counts))
         roll_over(w);
     cpprof__own_lock_give(&cpprof__wall_busy);

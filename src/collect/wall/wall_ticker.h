@@ -30,11 +30,11 @@ extern struct cpprof__own_lock cpprof__wall_busy;
 int
 cpprof__wall_ticker_start(struct cpprof__wall_ticker *w);
 
-/* What it has done until now. */
+/* What it has done until now, by CLOCK_MONOTONIC. */
 struct cpprof__wall_summary
-cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w);
+cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w, uint64_t now);
 /* The same, told to the recorder. */
 void
-cpprof__wall_ticker_keep(const struct cpprof__wall_ticker *w);
+cpprof__wall_ticker_keep(const struct cpprof__wall_ticker *w, uint64_t now);
 
 #endif

@@ -448,6 +448,19 @@ cpprof__mirror_all(void)
         copy_parts(base, CPPROF__MIRROR_END);
 }
 
+void
+cpprof__mirror_wall(void)
+{
+    const struct cpprof__mirror *plan = &cpprof__mirror_plan;
+    char *base = known ? load_acquire(&known->base) : NULL;
+    uint32_t i;
+
+    for (i = 0; base && i < plan->n_areas; i++)
+        if (plan->areas[i].part < CPPROF__MIRROR_HEAP ||
+            plan->areas[i].part == CPPROF__MIRROR_WALL)
+            copy_area(base, &plan->areas[i]);
+}
+
 struct cpprof__mirror_head *
 cpprof__mirror_head(void)
 {

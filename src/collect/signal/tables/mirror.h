@@ -128,6 +128,12 @@ cpprof__mirror_tables(void);
 void
 cpprof__mirror_all(void);
 
+/* Copy the wall profile and the tables that it needs, even if the recorder has
+ * told that it stops: what is charged at the end comes after that. Safety: MT.
+ */
+void
+cpprof__mirror_wall(void);
+
 /* Memory for what is known of the file, outside handlers. */
 bool
 cpprof__mirror_start(void);
