@@ -79,6 +79,17 @@ cpprof__ucontext_offset(unsigned reg)
     return offsetof(ucontext_t, uc_mcontext.regs) + 8u * reg;
 }
 
+/* The kernel's frame is the siginfo_t and the ucontext, and its registers are
+ * arguments: a signal's number and where these two are. */
+static inline const void *
+cpprof__begun_handler(const struct cpprof__regs *regs)
+{
+    return regs->x[0] - 1 < 64 && regs->x[1] == regs->sp &&
+                   regs->x[2] == regs->sp + CPPROF__SIGNAL_UCONTEXT
+               ? (const void *)regs->x[2]
+               : NULL;
+}
+
 /*
  * The registers of the caller, at a point inside this (inlined) function. Only
  * those that outlive a call are taken, and x30, which only a leaf still needs.

@@ -87,6 +87,18 @@ cpprof__ucontext_offset(unsigned reg)
     return offsetof(ucontext_t, uc_mcontext.gregs) + 8u * greg[reg];
 }
 
+/* The kernel's frame is a return address, the ucontext and, after its 304
+ * bytes, the siginfo_t, and its registers are arguments: a signal's number and
+ * where these two are. */
+static inline const void *
+cpprof__begun_handler(const struct cpprof__regs *regs)
+{
+    return regs->rdi - 1 < 64 && regs->rdx == regs->sp + 8 &&
+                   regs->rsi == regs->rdx + 304
+               ? (const void *)regs->rdx
+               : NULL;
+}
+
 /*
  * The registers of the caller, at a point inside this (inlined) function. Only
  * those that outlive a call are taken.

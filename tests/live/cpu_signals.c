@@ -325,6 +325,50 @@ test_own_itimer(void)
     profile_free(p);
 }
 
+/* --- a handler that blocks all, as Go's, and comes with each tick -----------
+ */
+
+/* Signals to one thread come in the order of their numbers, each with its frame
+ * on that of the one before. */
+static void
+blocking_work(double seconds)
+{
+    const struct itimerspec often = {{0, 4000000}, {0, 4000000}};
+    struct sigaction action = {.sa_handler = on_plain, .sa_flags = SA_RESTART};
+    struct sigevent event = {.sigev_signo = SIGURG,
+                             .sigev_notify = SIGEV_THREAD_ID};
+    timer_t timer;
+
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    sigfillset(&action.sa_mask);
+    if (sigaction(SIGSYS, &action, NULL) || sigaction(SIGURG, &action, NULL) ||
+        timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) ||
+        timer_settime(timer, 0, &often, NULL))
+        bail("no timer");
+    hog_two((uint64_t)(seconds * 1e9));
+    timer_delete(timer);
+    signal(SIGSYS, SIG_DFL);
+}
+
+static bool
+is_walked(const struct profile *p)
+{
+    return profile_cpu_stack(p, "hog_two;...;main") >
+           profile_cpu_ns(p) / 10 * 9;
+}
+
+static void
+test_blocking_handler(void)
+{
+    int before = n_own;
+    struct profile *p = session_until(250, 0.5, 4, blocking_work, is_walked);
+
+    check(n_own > before + 20, "a handler that blocks SIGSYS runs");
+    if (!check(is_walked(p), "a tick that comes with its signal is walked"))
+        profile_note(p, 6);
+    profile_free(p);
+}
+
 /* --- longjmp out of the program's handler ----------------------------------
  */
 
@@ -367,6 +411,7 @@ main(int argc, char **argv)
     test_stray();
     test_system_calls();
     test_own_itimer();
+    test_blocking_handler();
     test_longjmp();
     return check_done();
 }

@@ -335,7 +335,7 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
         finish_unwalked(slot, sequence, CPPROF__FRAME_NO_LIBC);
         return;
     }
-    why = cpprof__signal_no_walk(context);
+    why = cpprof__signal_no_walk(&context);
     if (why) {
         note_self(slot);
         finish_unwalked(slot, sequence, why);

@@ -288,7 +288,7 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
 {
     struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
     enum cpprof__own_frame why_not =
-        context ? cpprof__signal_no_walk(context) : CPPROF__FRAME_NO_LIBC;
+        context ? cpprof__signal_no_walk(&context) : CPPROF__FRAME_NO_LIBC;
     struct cpprof__thread *t;
     uint64_t weight;
 

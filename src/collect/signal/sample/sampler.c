@@ -74,32 +74,62 @@ has_room(const stack_t *other)
            used >= ROOM_BYTES;
 }
 
-/* Who blocks SIGSYS among others, and has no handler of it, is in no danger:
- * nobody answers calls there. */
+#define SIGSYS_BIT (1ull << (SIGSYS - 1))
+
 static bool
-may_call(const sigset_t *blocked)
+blocks_sigsys(const ucontext_t *context)
+{
+    uint64_t mask;
+
+    memcpy(&mask, &context->uc_sigmask, sizeof mask);
+    return mask & SIGSYS_BIT;
+}
+
+/* Where nobody handles SIGSYS, nobody answers calls. */
+static bool
+is_handled(void)
 {
     struct {
         void (*handler)(int);
         uint64_t others[3];
     } action = {NULL, {0}};
-    uint64_t mask;
 
-    memcpy(&mask, blocked, sizeof mask);
-    return !(mask >> (SIGSYS - 1) & 1) ||
-           (!cpprof__syscall(SYS_rt_sigaction, SIGSYS, 0, (long)&action,
-                             sizeof mask, 0, 0) &&
-            (action.handler == SIG_DFL || action.handler == SIG_IGN));
+    return cpprof__syscall(SYS_rt_sigaction, SIGSYS, 0, (long)&action,
+                           sizeof(uint64_t), 0, 0) ||
+           (action.handler != SIG_DFL && action.handler != SIG_IGN);
+}
+
+/* The code that a signal of the program's interrupted, if the handler has done
+ * nothing yet, not even what SIGSYS asks of it; else NULL. */
+static const ucontext_t *
+before_handler(const ucontext_t *at)
+{
+    const uint64_t sigsys = SIGSYS_BIT;
+    struct cpprof__regs regs;
+    const ucontext_t *before;
+
+    cpprof__regs_from_ucontext(&regs, at);
+    before = cpprof__begun_handler(&regs);
+    return before && !blocks_sigsys(before) &&
+                   !cpprof__syscall(SYS_rt_sigprocmask, SIG_UNBLOCK,
+                                    (long)&sigsys, 0, sizeof sigsys, 0, 0)
+               ? before
+               : NULL;
 }
 
 enum cpprof__own_frame
-cpprof__signal_no_walk(const void *context)
+cpprof__signal_no_walk(const void **context)
 {
-    const ucontext_t *was = context;
+    const ucontext_t *at = *context;
 
-    if (!has_room(&was->uc_stack))
+    if (!has_room(&at->uc_stack))
         return CPPROF__FRAME_NO_ROOM;
-    return may_call(&was->uc_sigmask) ? 0 : CPPROF__FRAME_NO_CALLS;
+    if (blocks_sigsys(at) && is_handled())
+        at = before_handler(at);
+    if (!at)
+        return CPPROF__FRAME_NO_CALLS;
+    *context = at;
+    return 0;
 }
 
 uintptr_t

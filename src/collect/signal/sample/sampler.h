@@ -88,9 +88,13 @@ cpprof__signal_source(const siginfo_t *info);
  * stack of the program may be small, and it holds a frame of the kernel
  * already, of up to 4 KiB. And a walk may have to make a system call. A filter
  * may have the program's handler of SIGSYS answer that, and while that handler
- * runs the signal is blocked: then the kernel ends the process. Safety: AS. */
+ * runs the signal is blocked: then the kernel ends the process. So does any
+ * handler of Go's, which block all signals. If one is at its first instruction,
+ * because its signal came with ours, *context becomes that of the code which
+ * both have interrupted, and SIGSYS is as blocked as it was there. Safety: AS.
+ */
 enum cpprof__own_frame
-cpprof__signal_no_walk(const void *context);
+cpprof__signal_no_walk(const void **context);
 
 /* The calling thread's labels, if samples have any. Safety: AS. */
 uintptr_t
