@@ -248,6 +248,15 @@ cpprof__is_sigreturn(const uint8_t *code)
     return __builtin_memcmp(code, want, sizeof want) == 0;
 }
 
+/* Goroutines have not been looked at here. */
+#define CPPROF__GOEXIT_BYTES 4
+static inline bool
+cpprof__is_goexit(const uint8_t *code)
+{
+    (void)code;
+    return false;
+}
+
 #define CPPROF__SYSCALL_BYTES 4
 static inline bool
 cpprof__is_syscall(const uint8_t *code)

@@ -31,6 +31,8 @@
  *                                     CPPROF__CODE_ALIGN
  *   cpprof__ends_in_call(code)        8 bytes before a return address
  *   cpprof__is_sigreturn(code)
+ *   CPPROF__GOEXIT_BYTES              length of what goroutines return to
+ *   cpprof__is_goexit(code)
  *   CPPROF__SYSCALL_BYTES             length of the system call instruction
  *   cpprof__is_syscall(code)
  *   cpprof__came_by_fault(ucontext)   from a page fault, where that can be told

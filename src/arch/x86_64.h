@@ -430,6 +430,15 @@ cpprof__is_sigreturn(const uint8_t *code)
     return __builtin_memcmp(code, want, sizeof want) == 0;
 }
 
+/* nop, call runtime.goexit1, nop: a goroutine's first function returns to the
+ * second of these, though nothing there has called it. */
+#define CPPROF__GOEXIT_BYTES 7
+static inline bool
+cpprof__is_goexit(const uint8_t *code)
+{
+    return code[0] == 0x90 && code[1] == 0xe8 && code[6] == 0x90;
+}
+
 #define CPPROF__SYSCALL_BYTES 2
 static inline bool
 cpprof__is_syscall(const uint8_t *code)

@@ -383,6 +383,80 @@ stack_made_by_hand_ends_at_what_it_returns_to(void **state)
     assert_string_equal(end_name(result.end), "ROOT");
 }
 
+#if defined __x86_64__
+
+/* Go's code: without information, with frame records. C is called on the stack
+ * of the thread, where its caller makes no record; the first function returns
+ * to one that did not call it. */
+extern const char go_calls_c[];
+extern const char go_calls_go[];
+extern const char go_exit[];
+__asm__(".text\n"
+        "go_code:\n\t"
+        "call go_code\n"
+        "go_calls_c:\n\t"
+        "call go_code\n"
+        "go_calls_go:\n\t"
+        "ret\n"
+        "go_exit:\n\t"
+        "nop\n\t"
+        "call go_code\n\t"
+        "nop\n");
+
+/* In C that a goroutine has called; caller 0: its first function has. */
+static void
+walk_goroutine(uintptr_t caller, uintptr_t end)
+{
+    static uintptr_t goroutine[4];
+    uintptr_t words[4] = {(uintptr_t)go_calls_c};
+    struct cpprof__stack_view view;
+    struct cpprof__regs regs = {0};
+
+    goroutine[0] = (uintptr_t)(goroutine + 2);
+    goroutine[1] = caller;
+    goroutine[2] = 0;
+    goroutine[3] = end;
+    regs.pc = (uintptr_t)function_before;
+    regs.sp = (uintptr_t)words;
+    regs.fp = (uintptr_t)(caller ? goroutine : goroutine + 2);
+    regs.known = ~0ull;
+    view = view_from(regs.sp, (uintptr_t)(words + 4));
+    walk_regs(&result, &regs, &view, MAX_FRAMES);
+}
+
+static void
+goroutine_in_c_is_followed_to_its_end(void **state)
+{
+    (void)state;
+    walk_goroutine((uintptr_t)go_calls_go, (uintptr_t)go_exit + 1);
+    assert_int_equal(result.n, 4);
+    assert_int_equal(result.pcs[1], (uintptr_t)go_calls_c - 1);
+    assert_int_equal(result.pcs[2], (uintptr_t)go_calls_go - 1);
+    assert_int_equal(result.pcs[3], (uintptr_t)go_exit);
+    assert_string_equal(end_name(result.end), "ROOT");
+    walk_goroutine(0, (uintptr_t)go_exit + 1); /* its first function */
+    assert_int_equal(result.n, 3);
+    assert_int_equal(result.pcs[2], (uintptr_t)go_exit);
+    assert_string_equal(end_name(result.end), "ROOT");
+}
+
+static void
+what_is_no_record_of_a_goroutine_is_not_followed(void **state)
+{
+    (void)state;
+    walk_goroutine((uintptr_t)go_exit, (uintptr_t)go_exit + 1);
+    assert_int_equal(result.n, 2);
+    assert_string_equal(end_name(result.end), "BROKEN");
+    walk_goroutine((uintptr_t)strlen, (uintptr_t)go_exit + 1);
+    assert_int_equal(result.n, 2);
+    assert_string_equal(end_name(result.end), "BROKEN");
+    walk_goroutine((uintptr_t)go_calls_go, (uintptr_t)go_exit);
+    assert_int_equal(result.n, 3);
+    assert_string_equal(end_name(result.end), "BROKEN");
+}
+
+#endif
+
 /* Registers of a context that was saved, as a handler would get them. glibc
  * for aarch64 saves a place inside swapcontext, with the return address in a
  * register that no call-frame information names. */
@@ -515,6 +589,10 @@ main(void)
         cmocka_unit_test(thread_ends_at_its_start),
         cmocka_unit_test(coroutine_ends_at_its_start),
         cmocka_unit_test(stack_made_by_hand_ends_at_what_it_returns_to),
+#if defined __x86_64__
+        cmocka_unit_test(goroutine_in_c_is_followed_to_its_end),
+        cmocka_unit_test(what_is_no_record_of_a_goroutine_is_not_followed),
+#endif
         cmocka_unit_test(saved_context_is_walked_from_where_it_stopped),
         cmocka_unit_test(interpreter_that_jumps_is_followed_to_what_called_it),
         cmocka_unit_test(errno_is_kept),

@@ -13,6 +13,11 @@
  * an address of theirs to return to. So in code of no module a record counts,
  * too, whose return address is in code of no module, if the records above it
  * lead to one that follows a call.
+ *
+ * Go's assembly calls C on the stack of the thread, and has there the frame
+ * pointer of its caller, which is on a goroutine's. The records of a goroutine
+ * end with one that holds no frame pointer, and returns to code that did not
+ * call (goexit).
  */
 #include "arch/atomic.h"
 #include "arch/libc.h"
@@ -169,6 +174,33 @@ leads_to_return(struct cpprof__walk *w, uintptr_t sp, uintptr_t fp)
     return false;
 }
 
+/* Is it what a goroutine's first function returns to? */
+static bool
+is_goexit(struct cpprof__walk *w, uintptr_t fp, uintptr_t ra)
+{
+    return fp == 0 && cpprof__is_pc(ra) &&
+           cpprof__stack_fetch(w->view, ra - 1, CPPROF__GOEXIT_BYTES) &&
+           cpprof__is_goexit((const uint8_t *)w->view->window);
+}
+
+/* What a record on another stack says: one of this module's functions has
+ * called the frame, and called it here. */
+static bool
+read_far_record(struct cpprof__walk *w, const struct cpprof__cursor *at,
+                uintptr_t *next, uintptr_t *ra)
+{
+    struct cpprof__cfi module;
+
+    if (at->interrupted || w->switches_left == 0 ||
+        !cpprof__module_find(at->ra - 1, &module) ||
+        !read_record(w, at->fp, at->fp, next, ra) ||
+        !cpprof__cfi_has_code(&module, *ra) ||
+        (!cpprof__walk_is_return(w, *ra) && !is_goexit(w, *next, *ra)))
+        return false;
+    w->switches_left--;
+    return true;
+}
+
 /* By the frame's own record. */
 static bool
 guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
@@ -178,13 +210,14 @@ guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
     uintptr_t ra;
     bool by_jump;
 
-    if (!read_record(w, at->sp, fp, &next, &ra))
+    if (!read_record(w, at->sp, fp, &next, &ra) &&
+        !read_far_record(w, at, &next, &ra))
         return false;
     *root = ra == 0 && next == 0;
     if (*root) /* or nothing that is a record */
         return CPPROF__LIBC_HAS_ROWS;
     by_jump = !cpprof__walk_is_return(w, ra);
-    if (by_jump &&
+    if (by_jump && !is_goexit(w, next, ra) &&
         (!is_in_no_module(w, at->ra - 1) || !is_in_no_module(w, ra) ||
          !leads_to_return(w, fp + 16, next)))
         return false;
