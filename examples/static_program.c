@@ -8,12 +8,14 @@
  *     cpprof top cpu.pb.gz
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t is_at_lock;
 static char *kept[200];
 
 static void
@@ -42,6 +44,7 @@ static void *
 work(void *arg)
 {
     (void)arg;
+    sem_post(&is_at_lock);
     pthread_mutex_lock(&lock);
     burn_cpu();
     pthread_mutex_unlock(&lock);
@@ -55,8 +58,12 @@ main(void)
 
     keep_memory();
     pthread_mutex_lock(&lock);
-    if (pthread_create(&thread, NULL, work, NULL))
+    if (sem_init(&is_at_lock, 0, 0) ||
+        pthread_create(&thread, NULL, work, NULL))
         return 1;
+    /* A busy machine may let a new thread wait for longer than this sleep. */
+    while (sem_wait(&is_at_lock))
+        continue;
     usleep(50000);
     pthread_mutex_unlock(&lock);
     return pthread_join(thread, NULL) != 0;
