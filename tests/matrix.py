@@ -114,7 +114,7 @@ def share_complete(collapsed):
     for line in collapsed.splitlines():
         stack, _, n = line.rpartition(" ")
         if n.isdigit() and not stack.startswith("cpprof:") and \
-                not NO_STACK.match(line):
+                not NO_STACK.search(line):
             total += int(n)
             whole += int(n) * bool(ROOTS.match(stack))
     return "%.1f %%" % (100 * whole / total) if total else "no samples"
