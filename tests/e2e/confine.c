@@ -19,6 +19,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Younger than the headers of glibc 2.31. */
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440
+#endif
+
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
 #define LOAD(at)     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at)
 #define ERROR(sys)   (SECCOMP_RET_ERRNO | (sys))

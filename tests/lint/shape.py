@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The shape of the files: at most 1000 lines, plain ASCII, no tab in C, one
 licence line at the head of each source file, no trailing blanks, and every
-TODO names an issue. A C file over 100 lines begins with a comment that says
+TODO names an issue. What src/arch/kernel.h names for older headers is used
+where that is included. A C file over 100 lines begins with a comment that says
 what it does; in src and bindings that is a block, which has room for the idea
 and the invariants. A file of src that prose names by a folder and a name, as
 "store/spool.h", is there.
@@ -27,6 +28,7 @@ C_FILE = re.compile(r"\.c$")
 PRODUCT = re.compile(r"^(src|bindings)/")
 PROSE = re.compile(r"^(src|bindings|include)/.*\.[ch]$|^[^/]*\.md$|^docs/")
 NAMED = re.compile(r"(?<![\w/.-])(?:[a-z_]+/)+\w+\.[ch]\b")
+KERNEL = "src/arch/kernel.h"
 TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!.*#\d+)")
 
 
@@ -110,8 +112,30 @@ class Names:
                     yield "%s:%d: there is no %s" % (path, number, name)
 
 
+def names_of_kernel(root):
+    """What the headers of an older libc may lack."""
+    path = os.path.join(root, KERNEL)
+    if not os.path.isfile(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        names = re.findall(r"^#ifndef (\w+)\n#define \1 ", file.read(), re.M)
+    return re.compile(r"(?<!def )\b(%s)\b" % "|".join(names))
+
+
+def check_kernel(path, text, names):
+    """Newer headers have the names, so no compiler here would say it. Who asks
+    by #ifdef needs none."""
+    if not names or not PRODUCT.search(path) or path == KERNEL or \
+            '#include "arch/kernel.h"' in text:
+        return
+    for name in sorted(set(names.findall(text))):
+        if "#ifdef " + name not in text:
+            yield "%s: %s without arch/kernel.h" % (path, name)
+
+
 def check(root):
     found = []
+    younger = names_of_kernel(root)
     n_files = 0
     paths = paths_of(root)
     names = Names(paths)
@@ -124,7 +148,9 @@ def check(root):
         with open(full, "rb") as file:
             data = file.read()
         found.extend(check_file(path, data))
-        found.extend(names.check(path, data.decode("utf-8", "replace")))
+        text = data.decode("utf-8", "replace")
+        found.extend(names.check(path, text))
+        found.extend(check_kernel(path, text, younger))
     if n_files == 0:
         found.append("no files under %s" % root)
     return found
@@ -142,6 +168,7 @@ BAD = {
     "head.c": HEAD + "int x;\n" * HEAD_LINES,
     "src/named.h": HEAD + "/* See src/gone.c. */\n",
     "docs/named.md": "Read `src/gone.h`.\n",
+    "src/younger.c": HEAD + "int x = SYS_new;\n",
     "src/line.c": HEAD + "/* One line. */\n" + "int x;\n" * HEAD_LINES,
 }
 BLOCK = "/*\n * What it does.\n */\n"
@@ -150,6 +177,9 @@ GOOD = {
     "short.c": HEAD + "int x;\n" * (HEAD_LINES - 1),
     "src/block.c": HEAD + BLOCK + "int x;\n" * HEAD_LINES,
     "src/names.h": HEAD + "/* See src/block.c and linux/fs.h. */\n",
+    "src/arch/kernel.h": HEAD + "#ifndef SYS_new\n#define SYS_new 9\n#endif\n",
+    "src/known.c": HEAD + '#include "arch/kernel.h"\nint x = SYS_new;\n',
+    "src/asked.c": HEAD + "#ifdef SYS_new\nint x = SYS_new;\n#endif\n",
     "todo_issue.c": HEAD + "/* TO" + "DO #12: later */\n",
     "fixtures/long.c": "\t" * 2000,
 }

@@ -5,6 +5,8 @@
  */
 #include "stuck_scenes.h"
 
+#include "arch/kernel.h"
+
 #include <setjmp.h>
 
 namespace

@@ -23,6 +23,7 @@
  */
 #include "cli/attach/guest.h"
 
+#include "arch/kernel.h"
 #include "cli/attach/sigframe.h"
 
 #if defined __x86_64__ && defined __LP64__

@@ -7,6 +7,8 @@
  */
 #include "cli/attach/attach.h"
 
+#include "arch/kernel.h"
+
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

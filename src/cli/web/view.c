@@ -16,6 +16,7 @@
 #include "cli/web/web.h"
 
 #include "arch/clock.h"
+#include "arch/kernel.h"
 #include "base/gzip.h"
 #include "base/status.h"
 #include "report/code/source.h"

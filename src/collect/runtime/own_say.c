@@ -8,6 +8,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "arch/kernel.h"
 #include "collect/runtime/keeper.h"
 #include "own/memory.h"
 #include "own/say.h"
