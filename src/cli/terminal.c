@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Colours and the width of a terminal. Lines of -top are cut to the width, or
- * to two rows if little of a name would be left. What is cut off is at the end
+ * to as many rows as a name needs. What is cut off is at the end
  * of a line, and `| cat` brings it back. Trees have lines of many kinds and are
  * not cut.
  */
@@ -152,9 +152,9 @@ cpprof__terminal_writer(enum pprof_report_format format)
 
     memset(&terminal, 0, sizeof terminal);
     cpprof_writer_to_fd(STDOUT_FILENO, &terminal.to);
-    if (format == PPROF_REPORT_TOP)
-        terminal.columns =
-            columns >= NAME_COLUMN + NAME_COLUMNS ? columns : 2 * columns;
+    while (format == PPROF_REPORT_TOP && columns &&
+           terminal.columns < NAME_COLUMN + NAME_COLUMNS)
+        terminal.columns += columns;
     terminal.color = table && has_colors(STDOUT_FILENO);
     if (terminal.columns || terminal.color)
         writer.write = write_lines;

@@ -255,9 +255,10 @@ def test_width():
     with open("wide.collapsed", "w", encoding="utf-8") as stacks:
         stacks.write("main;f%s 5\n" % ("x" * 300))
     wide = flags("-top", "wide.collapsed").stdout.split("\n")
-    for columns, most in ((120, 120), (90, 90), (80, 160), (50, 100)):
+    for columns, most in ((120, 120), (90, 90), (80, 160), (50, 100), (40, 120),
+                          (20, 100)):
         rows = rows_of(columns, "-top")
-        TAP.ok("names are cut to a terminal of %d columns, or two rows" %
+        TAP.ok("names are cut to a terminal of %d columns, or some rows" %
                columns, max(map(len, rows)) == most < max(map(len, wide)),
                "\n".join(rows), "\n".join(wide))
     for words in (["-tree"], ["-peek=f"]):
