@@ -81,6 +81,14 @@ def test_difference(b, s):
                   "r => Math.round((r.top + r.bottom) / 2))")
     tap.ok("the first line of the bar is one line", max(tops) - min(tops) < 4,
            tops)
+    over = []
+    for width in (320, 640, 900, 1000, 1150, 1200):
+        b.ask("Emulation.setDeviceMetricsOverride", width=width, height=700,
+              deviceScaleFactor=1, mobile=False)
+        over += [width] * (b.tell(
+            "Math.max(...[...document.querySelectorAll('header button')].map("
+            "e => e.getBoundingClientRect().right)) > innerWidth"))
+    tap.same("no button is off the page, however narrow that is", over, [])
     look(b, s, "graph")
     if not b.tell("!!document.querySelector('svg')"):
         tap.skip("the graph of a difference", "no Graphviz")

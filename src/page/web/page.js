@@ -25,6 +25,8 @@ function put(element, made) {
   main.replaceChildren(element);
   view = made || {element};
   main.dataset.state = 'ready';
+  if (told !== state.view) tell('');
+  told = state.view;
   // So that keys scroll it.
   if (document.activeElement === document.body) focusOn(main);
 }
@@ -351,6 +353,7 @@ async function showTree(mine) {
   const made = new Tree(new Boxes(data, param('so'), ''), {...onName, deeper:
     way => ask('boxes', {w: 4000, z: way}, 'deeper')});
   put(made.element, made);
+  made.select(made.chosen); // which tells where it is
   focusOn(made.table);
 }
 
@@ -423,8 +426,6 @@ render = async function () {
   noted = '';
   closeMenu();
   showBar();
-  if (told !== state.view) tell('');
-  told = state.view;
   main.dataset.state = 'loading';
   tellFound('', '');
   // pprof's pivot is the sandwich.
