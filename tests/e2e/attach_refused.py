@@ -191,6 +191,53 @@ int main(void)
                     [cpprof, "doctor", str(p.pid)])[0], 0)
 
 
+LIMITED = """
+#include <sys/resource.h>
+#include <unistd.h>
+int main(void)
+{
+    struct rlimit limit = {%d, %d};
+    setrlimit(%s, &limit);
+    for (;;)
+        usleep(10000);
+}
+"""
+
+
+def without_files():
+    """The least that suffices suffices, and one less is told of."""
+    program("4 descriptors", LIMITED % (4, 4, "RLIMIT_NOFILE"), [],
+            r"may have no more than 4 files open")
+    for what, kinds, n in ("5 descriptors", "cpu,wall,heap,block,mutex", 5), (
+            "files of 206 MB", "cpu,wall,heap,block,mutex", 206495744), (
+                "files of 5 MB", "cpu", 5148672):
+        limit = "RLIMIT_FSIZE" if n > 5 else "RLIMIT_NOFILE"
+        if not build(["cc", "-o", "x", "x.c"], LIMITED % (n, n, limit)):
+            t.skip(what, "cannot be compiled here")
+            continue
+        with Process(["./x"]) as p:
+            t.same(what + ": doctor", run([cpprof, "doctor", str(p.pid)])[0], 0)
+            words = run([cpprof, "record", "-t", kinds, "-p", str(p.pid),
+                         "-duration", "0.2", "-o", "room.pb.gz"])[1]
+            t.ok(what + ": enough", "not attached" not in words and
+                 "may " not in words, words)
+    program("files of 5 MB and one byte less",
+            LIMITED % (5148671, 5148671, "RLIMIT_FSIZE"), [],
+            r"may write files of no more than 5148671 bytes")
+    if not build(["cc", "-o", "x", "x.c"],
+                 LIMITED % (206495743, 206495743, "RLIMIT_FSIZE")):
+        return
+    with Process(["./x"]) as p:
+        t.matches("files of 206 MB and one byte less: doctor",
+                  r"may be attached to(.*\n)*  but +-t cpu alone: it may write",
+                  run([cpprof, "doctor", str(p.pid)])[1])
+        t.matches("files of 206 MB and one byte less: record",
+                  r"\Acpprof: \d+ \(x\): may write files of no more than "
+                  r"206495743 bytes, and profiling needs 206495744",
+                  run([cpprof, "record", "-t", "heap", "-p", str(p.pid),
+                       "-duration", "0.2", "-o", "room.pb.gz"])[1])
+
+
 def without_locked_room():
     """What is mapped counts as locked for a moment, libc's arena for good."""
     if not IS_ROOT:
@@ -298,6 +345,7 @@ def states():
     without_code()
     without_new_threads()
     without_room()
+    without_files()
     without_locked_room()
     wrong_seconds()
     traced()

@@ -166,6 +166,7 @@ struct cpprof__target {
     bool is_visible;        /* its memory may be read, and its code is of this
                              * processor: whoever refuses it, perf events may do */
     bool is_loaded;         /* it is there already */
+    uint64_t file_limit;    /* its files may have so many bytes (ulimit -f) */
     void (*is_slow)(const struct cpprof__target *); /* once, when a call takes
                                                      * long; or NULL */
     const struct cpprof__image *loaded;             /* then its image */
@@ -186,6 +187,13 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
                     char reason[CPPROF__REASON_BYTES]);
 void
 cpprof__attach_free(struct cpprof__target *target);
+
+/* May it make files as long as a recorder needs them, for CPU time alone or for
+ * any profile? False: reason says why not. */
+bool
+cpprof__attach_has_file_room(const struct cpprof__target *target,
+                             bool is_cpu_alone,
+                             char reason[CPPROF__REASON_BYTES]);
 
 /* Of one that was refused: read what is needed to walk its stacks, again when
  * it has changed. False without memory. */

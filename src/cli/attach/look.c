@@ -569,21 +569,59 @@ limit_in(const struct cpprof__buffer *limits, const char *name)
     return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : UINT64_MAX;
 }
 
-/* One that has the library has made and mapped what it needs. */
+/* Threads of ours have tables of descriptors of their own, so what the program
+ * has open takes no number away. Numbers count from 0 to 2 on. */
+#define DESCRIPTORS 5
+
+static bool
+look_at_descriptors(struct look *look, uint64_t limit)
+{
+    return limit >= DESCRIPTORS ||
+           no(look,
+              "may have no more than %llu files open, and profiling takes "
+              "numbers up to %d (ulimit -n)",
+              (unsigned long long)limit, DESCRIPTORS - 1);
+}
+
+/* One that has the library has made and mapped what it needs, and opens files
+ * anew. */
 static bool
 look_at_limits(struct look *look)
 {
     struct cpprof__buffer limits = {0};
     bool may;
 
-    if (look->target->is_loaded)
-        return true;
     cpprof__read_proc(&limits, "/proc/%d/limits", (int)look->target->pid);
-    may = look_at_new_threads(look, limit_in(&limits, "Max processes")) &&
-          look_at_room(look, limit_in(&limits, "Max address space")) &&
-          look_at_locked(look, limit_in(&limits, "Max locked memory"));
+    look->target->file_limit = limit_in(&limits, "Max file size");
+    may = look_at_descriptors(look, limit_in(&limits, "Max open files"));
+    if (may && !look->target->is_loaded)
+        may = look_at_new_threads(look, limit_in(&limits, "Max processes")) &&
+              look_at_room(look, limit_in(&limits, "Max address space")) &&
+              look_at_locked(look, limit_in(&limits, "Max locked memory"));
     cpprof__buffer_free(&limits);
     return may;
+}
+
+/* What a process writes for a recorder is mapped, so its files are as long as
+ * they may become. ORDER: cpprof__store_shared_bytes() and
+ * cpprof__recorded_offset(CPPROF__MIRROR_END). */
+#define CPU_FILE_BYTES   5148672u
+#define OTHER_FILE_BYTES 206495744u
+
+bool
+cpprof__attach_has_file_room(const struct cpprof__target *target,
+                             bool is_cpu_alone,
+                             char reason[CPPROF__REASON_BYTES])
+{
+    uint64_t n = is_cpu_alone ? CPU_FILE_BYTES : OTHER_FILE_BYTES;
+
+    if (target->file_limit >= n)
+        return true;
+    snprintf(reason, CPPROF__REASON_BYTES,
+             "may write files of no more than %llu bytes, and profiling needs "
+             "%llu (ulimit -f)",
+             (unsigned long long)target->file_limit, (unsigned long long)n);
+    return false;
 }
 
 /* Does the process see the library where we do? */

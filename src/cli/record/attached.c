@@ -233,6 +233,12 @@ look(struct attached *a, struct process *p, struct cpprof__target *target)
     long uid = effective_id(p->pid, "Uid");
 
     p->may_attach = may_attach(a, p->pid, target, reason);
+    if (p->may_attach && !a->options->prints_threads &&
+        !cpprof__attach_has_file_room(
+            target, a->options->kinds == CPPROF__RECORD_CPU, reason)) {
+        cpprof__attach_free(target);
+        p->may_attach = false;
+    }
     /* Of those that have a name some end at any time. */
     if (!p->may_attach && a->options->process_name &&
         cpprof__attach_is_over(p->pid))
@@ -737,7 +743,7 @@ cpprof__cli_doctor(int argc, char **argv)
     char library[PATH_MAX], reason[CPPROF__REASON_BYTES];
     struct cpprof__target target;
     const char *inside;
-    bool sees;
+    bool sees, may;
     char *end;
     long pid = argc == 2 ? strtol(argv[1], &end, 10) : 0;
 
@@ -755,8 +761,13 @@ cpprof__cli_doctor(int argc, char **argv)
         return CPPROF__EXIT_ERROR;
     sees = !*library || cpprof__record_sees((pid_t)pid, library, library);
     inside = sees ? NULL : cpprof__record_inside((pid_t)pid);
-    if (!cpprof__attach_look(&target, (pid_t)pid, inside ? NULL : library,
-                             library, false, reason)) {
+    may = cpprof__attach_look(&target, (pid_t)pid, inside ? NULL : library,
+                              library, false, reason);
+    if (may && !cpprof__attach_has_file_room(&target, true, reason)) {
+        cpprof__attach_free(&target);
+        may = false;
+    }
+    if (!may) {
         printf("%ld%s%s%s: %s\n", pid, *target.name ? " (" : "", target.name,
                *target.name ? ")" : "", reason);
         if (target.is_visible)
@@ -777,6 +788,8 @@ cpprof__cli_doctor(int argc, char **argv)
     else
         printf("  library  %s%s\n", target.library,
                target.is_loaded ? ", which it has loaded already" : "");
+    if (!cpprof__attach_has_file_room(&target, false, reason))
+        printf("  but      -t cpu alone: it %s\n", reason);
     cpprof__attach_free(&target);
     return CPPROF__EXIT_OK;
 }

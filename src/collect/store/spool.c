@@ -221,7 +221,9 @@ map_store(struct cpprof__spool *spool)
     fd = open(spool->store_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return NULL;
-    if (!cpprof__is_too_long(n) && !ftruncate(fd, (off_t)n))
+    if (cpprof__is_too_long(n))
+        errno = EFBIG;
+    else if (!ftruncate(fd, (off_t)n))
         p = cpprof__map_file(fd, n, cpprof__store_bytes(), PROT_NONE);
     close(fd);
     return p;
