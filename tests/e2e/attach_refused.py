@@ -9,6 +9,7 @@ kernel of this machine does not have (yama, shadow stacks) is put over /proc in
 a mount namespace, which needs root.
 """
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -351,6 +352,31 @@ def states():
     traced()
 
 
+def ending():
+    """At any moment of its end: no word of namespaces and roots, which it loses
+    before it is gone."""
+    if not build(["cc", "-o", "ends", "x.c"], """
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    usleep(atoi(argv[1]));
+    return 0;
+}
+"""):
+        t.skip("a process that ends", "cannot be compiled here")
+        return
+    said = set()
+    for i in range(100):
+        with subprocess.Popen(["./ends", str(1000 + 100 * i)]) as p:
+            said.add(re.sub("^[0-9]+", "", run(
+                [cpprof, "doctor", str(p.pid)])[1].split("\n")[0]))
+    t.none("a process that ends: it is said to end", [
+        words for words in said if not re.search(
+            r"ended|no such process|may be attached to|not loaded its libc",
+            words)])
+
+
 def traced():
     if not build(["cc", "-o", "x", "x.c"], """
 #include <stdlib.h>
@@ -539,6 +565,7 @@ def main():
             shutil.copy(name, folder)
         cpprof = os.path.join(folder, "cpprof")
         states()
+        ending()
         programs()
         rights()
         kernels()

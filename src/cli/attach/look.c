@@ -664,11 +664,17 @@ cpprof__attach_look(struct cpprof__target *target, pid_t pid,
     read_name(pid, target->name, sizeof target->name);
     may = cpprof__guest_is_known() ||
           no(&look, "attaching is not known on this processor yet");
-    may = may && look_at_state(&look) && look_at_rights(&look) &&
-          look_at_program(&look) && look_at_walls(&look) &&
-          look_at_proc(&look) && look_at_images(&look) && look_at_limits(&look);
-    if (may && !look_at_library(&look)) /* another folder is what helps */
-        may = target->is_visible = false;
+    may = may && look_at_state(&look);
+    if (may) {
+        may = look_at_rights(&look) && look_at_program(&look) &&
+              look_at_walls(&look) && look_at_proc(&look) &&
+              look_at_images(&look) && look_at_limits(&look);
+        if (may && !look_at_library(&look)) /* another folder is what helps */
+            may = target->is_visible = false;
+        /* What it had goes piece by piece. */
+        if (!may && cpprof__attach_is_over(pid))
+            target->is_visible = no(&look, ENDED);
+    }
     cpprof__buffer_free(&look.status);
     if (!may)
         cpprof__attach_free(target);
