@@ -44,16 +44,22 @@ host_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Use so many milliseconds of this thread's CPU time. */
+/* Use so much of this thread's CPU time. */
 __attribute__((unused, noinline)) static void
-use_cpu_ms(unsigned ms)
+use_cpu_us(unsigned us)
 {
-    uint64_t end = host_ns(CLOCK_THREAD_CPUTIME_ID) + ms * 1000000ull;
+    uint64_t end = host_ns(CLOCK_THREAD_CPUTIME_ID) + us * 1000ull;
     volatile uint64_t sink = 0;
 
     while (host_ns(CLOCK_THREAD_CPUTIME_ID) < end)
         for (int i = 0; i < 2000; i++)
             sink += (uint64_t)i;
+}
+
+__attribute__((unused)) static void
+use_cpu_ms(unsigned ms)
+{
+    use_cpu_us(ms * 1000);
 }
 
 /* How much of the time that it would be busy a host is, in percent: all of it
@@ -73,7 +79,7 @@ host_reads_busy(void)
 __attribute__((unused, noinline)) static void
 busy_ms(unsigned ms)
 {
-    use_cpu_ms((ms * host_busy + 99) / 100);
+    use_cpu_us(ms * 10 * host_busy);
 }
 
 __attribute__((unused)) static void

@@ -9,7 +9,7 @@
 static void *
 compute(void *arg)
 {
-    use_cpu_ms(100);
+    busy_ms(100);
     return arg;
 }
 
@@ -26,7 +26,7 @@ main(void)
         if (pid == 0) {
             if (pthread_create(&thread, NULL, compute, NULL) == 0)
                 pthread_join(thread, NULL);
-            use_cpu_ms(30);
+            busy_ms(30);
             _exit(9);
         }
         if (pid > 0)
