@@ -120,23 +120,26 @@ make_splits(size_t n_splits, size_t n_rows, size_t n_base, size_t n_head)
 /* ------------------------------------------------------------ figures ---- */
 
 /* How rare the difference of a row is under one split. `all` is of the row
- * with all runs in base. */
+ * with all runs in base. Which runs are in head is as by chance, so no branch
+ * depends on it; squares are needed only where head is above base. */
 static double
 split_rarity(const double *x, const uint8_t *is_head, double n_head,
              const struct cpprof__gate_sides *all, double typical)
 {
     struct cpprof__gate_sides s = {.n = {all->n[0] - n_head, n_head}};
-    struct cpprof__gate_error error;
     double head = 0, head_squares = 0, base, d;
-    size_t i;
+    struct cpprof__gate_error error;
+    size_t i, n = (size_t)all->n[0];
 
     /* From the mean of all, so that squares keep their digits. */
-    for (i = 0; i < (size_t)all->n[0]; i++)
-        if (is_head[i]) {
-            d = x[i] - all->mean[0];
-            head += d;
-            head_squares += d * d;
-        }
+    for (i = 0; i < n; i++)
+        head += is_head[i] * (x[i] - all->mean[0]);
+    if (head <= 0)
+        return 0;
+    for (i = 0; i < n; i++) {
+        d = is_head[i] * (x[i] - all->mean[0]);
+        head_squares += d * d;
+    }
     base = -head / s.n[0];
     s.squares[0] = all->squares[0] - head_squares - s.n[0] * base * base;
     s.squares[0] = s.squares[0] > 0 ? s.squares[0] : 0;
