@@ -180,6 +180,9 @@ pthread_create_on(pthread_t *restrict thread,
     /* A library on a thread of ours: the resolver, for instance. */
     if (cpprof__own_thread_is_this())
         return cpprof__own_thread_create(thread, attr, start, arg);
+    /* A child of a bare clone(): who has our locks may not be there. */
+    if (cpprof__own_threads_are_anothers())
+        return cpprof__real(pthread_create)(thread, attr, start, arg);
     stack_bytes = stack_bytes_of(attr);
     t = announce((uintptr_t)start, arg, stack_bytes);
     note = t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
@@ -232,16 +235,20 @@ CPPROF__HOOK static int
 thrd_create_on(thrd_t *thread, thrd_start_t start, void *arg)
 {
     size_t stack_bytes = stack_bytes_of(NULL);
-    IN_CREATION;
-    struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
-    struct note *note =
-        t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
-    struct cpprof__thread_creation *creation =
-        cpprof__thread_creation_announce((uintptr_t)start);
-    thrd_start_t run = t ? run_thrd : run_thrd_later;
+    struct cpprof__thread *t;
+    struct note *note;
+    struct cpprof__thread_creation *creation;
     struct cpprof__alone alone;
+    thrd_start_t run;
     int failed;
+    IN_CREATION;
 
+    if (cpprof__own_threads_are_anothers())
+        return cpprof__real(thrd_create)(thread, start, arg);
+    t = announce((uintptr_t)start, arg, stack_bytes);
+    note = t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
+    creation = cpprof__thread_creation_announce((uintptr_t)start);
+    run = t ? run_thrd : run_thrd_later;
     set_creation(t, note, creation);
     if (!t && !note)
         return cpprof__real(thrd_create)(thread, start, arg);

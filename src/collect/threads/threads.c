@@ -568,6 +568,8 @@ at_thread_exit(void *value)
     CPPROF__UNCANCELLED;
 
     (void)value;
+    if (cpprof__own_threads_are_anothers())
+        return;
     cpprof__waits_thread_ended();
     cpprof__thread_creation_ended();
     pthread_mutex_lock(&lock);
