@@ -90,6 +90,19 @@ kill -INT "$(pgrep -P $!)"
 wait $! 2>/dev/null
 check "SIGINT ends it as it would alone" same $? 130
 check "and what was in use then is written" same "$(objects h.pb.gz)" 20
+# What allocates all the while is copied when the recorder tells that it ends.
+run "$cpprof" record -t cpu,heap,block,mutex,wall -heap 1 -duration 0.5 \
+    -o s.pb.gz -- python3 -c '
+import glob, time
+begin = time.monotonic()
+names = []
+while time.monotonic() < begin + 10 and (time.monotonic() < begin + 1 or
+                                         "cpprof-wall\n" in names):
+    blocks = [bytearray(600) for _ in range(1000)]
+    names = [open(f).read() for f in glob.glob("/proc/self/task/*/comm")]
+print("cpprof-wall\n" in names, len(names) < 4)'
+check "-duration: who allocates all the while is not looked at any more" \
+    same "$(cat out)" "False True"
 
 # --- kinds and names --------------------------------------------------------
 rm -f ./*.gz

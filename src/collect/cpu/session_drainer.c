@@ -200,8 +200,12 @@ drainer(void *arg)
             scanned = now;
             scan(s, n_scans++);
         }
-        if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
+        if (!s->sampling_ended && cpprof__spool_is_stopped(&s->spool) &&
+            load_acquire(&s->started)) {
             cpprof__session_end_sampling(s);
+            if (s->at_scan) /* it sees that the recorder stops */
+                s->at_scan();
+        }
         if (cpprof__own_thread_must_leave())
             return true;
     }

@@ -407,12 +407,8 @@ cpprof__mirror_copy(const void *p, size_t n)
     const struct cpprof__mirror_area *area = area_of(p);
     char *base;
 
-    if (!area)
+    if (!area || is_stopped())
         return;
-    if (is_stopped()) {
-        store_relaxed(&cpprof__mirror_plan.wanted, false);
-        return;
-    }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     base = load_acquire(&known->base);
     if (base)
