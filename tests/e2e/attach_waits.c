@@ -503,6 +503,7 @@ do_cancelled(void)
     const struct timeval while_they_wait = {0, 3000};
     char bytes[2];
     pthread_t threads[9];
+    sigset_t term;
     intptr_t i;
 
     if (!never_written[1] &&
@@ -511,8 +512,12 @@ do_cancelled(void)
                     sizeof while_they_wait)))
         wrong("pipe", 0);
     n_cleaned = 0;
+    sigemptyset(&term); /* which would end what they wait in */
+    sigaddset(&term, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &term, NULL);
     for (i = 0; i < 9; i++)
         pthread_create(&threads[i], NULL, wait_to_be_cancelled, (void *)i);
+    pthread_sigmask(SIG_UNBLOCK, &term, NULL);
     if (recv(whole[0], bytes, sizeof bytes, MSG_WAITALL) != -1)
         wrong("recv", 0);
     for (i = 0; i < 9; i++)

@@ -89,7 +89,8 @@ ALONE = ("alone", None, NO_TICKS)
 # A recorder ends with 1 where it has not all profiles of the program that it was
 # asked for, and says so; what it ran is not concerned. A child of the program
 # that lacks some says so, too, and its recorder ends as the program.
-LACKS = re.compile(rb"cpprof: no profile of .*: out of memory\n"
+LACKS = re.compile(rb"cpprof: no profile of .*: (out of memory|.* is too little "
+                   rb"for tables)\n"
                    rb"|cpprof: .* built with ThreadSanitizer: nothing is ")
 
 

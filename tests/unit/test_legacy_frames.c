@@ -97,10 +97,15 @@ every_allocation_may_fail(void **state)
 {
     struct pprof_profile *p = cpprof__pprof_make();
     enum cpprof_status status = CPPROF_NOMEM;
+    char filler[4060]; /* leaves no room in the first block of texts */
     long n;
 
     (void)state;
     assert_non_null(p);
+    memset(filler, 'x', sizeof filler);
+    assert_int_not_equal(
+        cpprof__strings_add(&p->strings, filler, sizeof filler),
+        CPPROF__NO_STRING);
     for (n = 0; status == CPPROF_NOMEM; n++) {
         oom.countdown = n;
         status = cpprof__legacy_frames(p, NULL);
