@@ -34,7 +34,7 @@ static const char begin_other[] =
     "except RuntimeError:\n"
     "    cpprof = None\n" /* CPPROF has started one */
     "def comes_later():\n"
-    "    end = time.thread_time() + 0.1\n"
+    "    end = time.thread_time() + 0.3\n"
     "    while time.thread_time() < end:\n"
     "        pass\n";
 
