@@ -21,16 +21,23 @@
 #include <unistd.h>
 
 #define DEFAULT_MAX_BYTES ((uint64_t)4 << 30)
+/* Of what may have no end: devices and pipes. As of an answer of a server. */
+#define ENDLESS_MAX_BYTES ((uint64_t)1 << 30)
+
+struct limits {
+    size_t max_bytes, endless;
+};
 
 static enum cpprof_status
-max_bytes_of(const struct pprof_read_options *options, size_t *max_bytes,
-             struct cpprof_error *error)
+read_limits(const struct pprof_read_options *options, struct limits *limits,
+            struct cpprof_error *error)
 {
     struct pprof_read_options o = {.size = sizeof o};
     enum cpprof_status status =
         cpprof__options(&o, sizeof o, options, "read options", error);
 
-    *max_bytes = o.max_bytes ? o.max_bytes : DEFAULT_MAX_BYTES;
+    limits->max_bytes = o.max_bytes ? o.max_bytes : DEFAULT_MAX_BYTES;
+    limits->endless = o.max_bytes ? o.max_bytes : ENDLESS_MAX_BYTES;
     return status;
 }
 
@@ -180,18 +187,18 @@ pprof_read_data(const void *data, size_t n,
 
     struct cpprof__buffer unpacked = {0};
     enum cpprof_status status;
-    size_t max_bytes;
+    struct limits limits;
 
-    status = max_bytes_of(options, &max_bytes, error);
+    status = read_limits(options, &limits, error);
     if (status != CPPROF_OK)
         return status;
     if (!cpprof__is_gzip(data, n))
-        return decode(&(struct content){(uint8_t *)data, n, false}, max_bytes,
-                      profile, error);
-    status = unpack(&unpacked, data, n, max_bytes, error);
+        return decode(&(struct content){(uint8_t *)data, n, false},
+                      limits.max_bytes, profile, error);
+    status = unpack(&unpacked, data, n, limits.max_bytes, error);
     if (status == CPPROF_OK)
         status = decode(&(struct content){unpacked.data, unpacked.n, true},
-                        max_bytes, profile, error);
+                        limits.max_bytes, profile, error);
     cpprof__buffer_free(&unpacked);
     return status;
 }
@@ -199,23 +206,24 @@ pprof_read_data(const void *data, size_t n,
 /* Compressed data is never much larger than its content, so the limit holds for
  * the file as well. */
 static enum cpprof_status
-read_all(int fd, struct cpprof__buffer *b, size_t max_bytes,
+read_all(int fd, struct cpprof__buffer *b, const struct limits *limits,
          struct cpprof_error *error)
 {
     struct stat st = {0};
+    size_t most;
     int failed;
 
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
         return cpprof__fail(error, CPPROF_SYSTEM, EISDIR, "%s",
                             strerror(EISDIR));
-    if (S_ISREG(st.st_mode) && st.st_size > 0 &&
-        (uint64_t)st.st_size <= max_bytes &&
+    most = S_ISREG(st.st_mode) ? limits->max_bytes : limits->endless;
+    if (S_ISREG(st.st_mode) && st.st_size > 0 && (uint64_t)st.st_size <= most &&
         !cpprof__buffer_reserve(b, (size_t)st.st_size + 1))
         return cpprof__fail_nomem(error);
-    failed = cpprof__buffer_read(b, fd, max_bytes);
+    failed = cpprof__buffer_read(b, fd, most);
     if (failed == EFBIG)
         return cpprof__fail(error, CPPROF_LIMIT, 0,
-                            "file of more than %zu bytes", max_bytes);
+                            "file of more than %zu bytes", most);
     if (failed == ENOMEM)
         return cpprof__fail_nomem(error);
     return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed, "%s",
@@ -231,19 +239,19 @@ pprof_read_fd(int fd, const struct pprof_read_options *options,
 
     struct cpprof__buffer file = {0}, unpacked = {0}, *bytes = &file;
     enum cpprof_status status;
-    size_t max_bytes;
+    struct limits limits;
 
-    status = max_bytes_of(options, &max_bytes, error);
+    status = read_limits(options, &limits, error);
     if (status == CPPROF_OK)
-        status = read_all(fd, &file, max_bytes, error);
+        status = read_all(fd, &file, &limits, error);
     if (status == CPPROF_OK && cpprof__is_gzip(file.data, file.n)) {
         bytes = &unpacked;
-        status = unpack(&unpacked, file.data, file.n, max_bytes, error);
+        status = unpack(&unpacked, file.data, file.n, limits.max_bytes, error);
         cpprof__buffer_free(&file);
     }
     if (status == CPPROF_OK)
         status = decode(&(struct content){bytes->data, bytes->n, true},
-                        max_bytes, profile, error);
+                        limits.max_bytes, profile, error);
     cpprof__buffer_free(&file);
     cpprof__buffer_free(&unpacked);
     return status;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # What stands at standard input, output and error: nothing, or a device that is
-# full. What is not written is told, and no file gets what was meant for them.
+# full or has no end. What is not written is told, and no file gets what was
+# meant for them.
 #
 #     streams.sh CPPROF
 fixtures=$(realpath "$(dirname "$0")/../fixtures")
@@ -51,4 +52,9 @@ a_command_has_what_is_given()
 }
 check "record: what is closed is closed for the command, too" \
     a_command_has_what_is_given
+
+for command in '-top /dev/zero' 'convert </dev/zero' '-top - < <(cat /dev/zero)'; do
+    check "$command: what has no end is refused at 1 GiB" \
+        fails "file of more than 1073741824 bytes" "\"\$cpprof\" $command"
+done
 finish

@@ -135,7 +135,8 @@ struct pprof_info {
 struct pprof_read_options {
     size_t size;        /* sizeof (struct pprof_read_options) */
     uint64_t max_bytes; /* unpacked, to refuse decompression bombs; more of it
-                         * reads larger files; 0: 4 GiB */
+                         * reads larger files; 0: 4 GiB, and 1 GiB of a pipe or
+                         * a device, before it is unpacked */
 };
 
 /* ----------------------------------------------------- make and free ---- */
