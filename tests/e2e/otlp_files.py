@@ -9,6 +9,7 @@ as the profile that it was made of; what nobody here writes is made here.
 import gzip
 import hashlib
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -243,6 +244,14 @@ def check_resource():
         TAP.same(f"resource: {members!r}: what is none is told", err,
                  bad and "cpprof: OTEL_RESOURCE_ATTRIBUTES: not KEY=VALUE "
                          f"with percent-encoding: '{bad}'\n" or "")
+    members = ",".join(f"{i:x}=v" for i in range(16000)) + ",3=w"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    there = Profiles(otlp(data, OTEL_RESOURCE_ATTRIBUTES=members)).resource
+    seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    TAP.same("resource: as many as fit, each once, the last of a key",
+             (len(there), there["3"], there["3e7f"]), (16001, "w", "v"))
+    TAP.same("resource: each is looked at once",
+             seconds < 0.7 or f"{seconds} s", True)
 
 
 # ------------------------------------------------- what others may write ----

@@ -6,6 +6,8 @@
  */
 #include "profile/otlp/attributes.h"
 
+#include "base/array.h"
+#include "base/hash.h"
 #include "base/proto.h"
 #include "base/text.h"
 
@@ -96,15 +98,53 @@ is_key(const struct attribute *a, const char *key, size_t n)
     return a->n_key == n && memcmp(a->key, key, n) == 0;
 }
 
-static bool
-comes_later(const char *rest, const struct attribute *a)
-{
-    struct attribute later;
+/* The members of a resource, one of each key. */
+struct members {
+    CPPROF__ARRAY(struct attribute) list;
+    struct cpprof__index keys;
+};
 
-    while (next_attribute(&rest, &later))
-        if (is_key(&later, a->key, a->n_key))
-            return true;
-    return false;
+struct wanted {
+    const struct members *members;
+    const struct attribute *a;
+};
+
+static bool
+is_wanted(void *ctx, uint32_t number)
+{
+    const struct wanted *w = ctx;
+
+    return is_key(&w->members->list.at[number], w->a->key, w->a->n_key);
+}
+
+/* The last of a key counts. */
+static bool
+add_member(struct members *m, const struct attribute *a)
+{
+    uint64_t hash = cpprof__hash_bytes(a->key, a->n_key, 0);
+    struct wanted wanted = {m, a};
+    uint32_t number = cpprof__index_find(&m->keys, hash, is_wanted, &wanted);
+
+    if (number == CPPROF__INDEX_NONE) {
+        number = (uint32_t)m->list.n;
+        if (!CPPROF__ARRAY_ROOM(&m->list, 1) ||
+            !cpprof__index_add(&m->keys, hash, number))
+            return false;
+        m->list.n++;
+    }
+    m->list.at[number] = *a;
+    return true;
+}
+
+static bool
+read_members(struct members *m, const char *resource)
+{
+    struct attribute a;
+
+    while (next_attribute(&resource, &a))
+        if (a.n_key && !add_member(m, &a))
+            return false;
+    return true;
 }
 
 /* Is the key one whose value is a number? */
@@ -145,31 +185,42 @@ put_attribute(struct cpprof__buffer *out, const struct attribute *a)
     cpprof__put_end(out, 1, mark);
 }
 
+static void
+put_unknown_service(struct cpprof__buffer *out, const char *program)
+{
+    struct cpprof__buffer name = {0};
+
+    cpprof__buffer_append(&name, "unknown_service", 15);
+    if (*program)
+        cpprof__buffer_append(&name, ":", 1);
+    cpprof__buffer_append(&name, program, strlen(program));
+    cpprof__otlp_put_pair(out, 1, CPPROF__OTLP_SERVICE,
+                          sizeof CPPROF__OTLP_SERVICE - 1,
+                          (const char *)name.data, name.n);
+    out->failed |= name.failed;
+    cpprof__buffer_free(&name);
+}
+
 void
 cpprof__otlp_resource(struct cpprof__buffer *out, const char *resource,
                       const char *program)
 {
     static const char service[] = CPPROF__OTLP_SERVICE;
-    const char *rest = resource ? resource : "";
-    struct cpprof__buffer name = {0};
-    struct attribute a;
+    struct members m = {0};
     bool has_service = false;
+    size_t i;
 
-    while (next_attribute(&rest, &a)) {
-        if (!a.n_key || comes_later(rest, &a))
+    out->failed |= !read_members(&m, resource ? resource : "");
+    for (i = 0; i < m.list.n; i++) {
+        const struct attribute *a = &m.list.at[i];
+
+        if (!a->n_value)
             continue;
-        has_service |= is_key(&a, service, sizeof service - 1) && a.n_value;
-        if (a.n_value)
-            put_attribute(out, &a);
+        has_service |= is_key(a, service, sizeof service - 1);
+        put_attribute(out, a);
     }
-    if (has_service)
-        return;
-    cpprof__buffer_append(&name, "unknown_service", 15);
-    if (*program)
-        cpprof__buffer_append(&name, ":", 1);
-    cpprof__buffer_append(&name, program, strlen(program));
-    cpprof__otlp_put_pair(out, 1, service, sizeof service - 1,
-                          (const char *)name.data, name.n);
-    out->failed |= name.failed;
-    cpprof__buffer_free(&name);
+    if (!has_service)
+        put_unknown_service(out, program);
+    CPPROF__ARRAY_FREE(&m.list);
+    cpprof__index_free(&m.keys);
 }
