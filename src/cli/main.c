@@ -110,8 +110,8 @@ help(int argc, char **argv)
 }
 
 /* A descriptor that is closed would be that of the next file or pipe that is
- * opened, and what is printed would go there. One that fails takes its place.
- */
+ * opened, and what is printed would go there. One that fails takes its place,
+ * also if it is opened anew, as /dev/stdout. */
 static void
 hold_closed(void)
 {
@@ -119,7 +119,7 @@ hold_closed(void)
 
     for (fd = 0; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+            open(fd ? "/" : "/dev/null", fd ? O_PATH : O_WRONLY);
 }
 
 /* A command that is run has the descriptors that were given. */

@@ -33,6 +33,11 @@ for word in $words; do
         fails "Bad file descriptor" "\"\$cpprof\" $word $file >&-"
 done
 
+for command in merge symbolize; do
+    check "$command: so is one that is named and closed" fails "directory" \
+        "\"\$cpprof\" $command -output=/dev/stdout \"\$profile\" >&-"
+done
+
 nothing_else_is_in_the_file()
 {
     run "$cpprof" "$1" -output=whole "$profile"
