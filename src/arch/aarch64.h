@@ -82,8 +82,9 @@ cpprof__ucontext_offset(unsigned reg)
 /* The kernel's frame is the siginfo_t and the ucontext, and its registers are
  * arguments: a signal's number and where these two are. */
 static inline const void *
-cpprof__begun_handler(const struct cpprof__regs *regs)
+cpprof__begun_handler(const struct cpprof__regs *regs, int *number)
 {
+    *number = (int)regs->x[0];
     return regs->x[0] - 1 < 64 && regs->x[1] == regs->sp &&
                    regs->x[2] == regs->sp + CPPROF__SIGNAL_UCONTEXT
                ? (const void *)regs->x[2]

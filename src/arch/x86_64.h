@@ -91,8 +91,9 @@ cpprof__ucontext_offset(unsigned reg)
  * bytes, the siginfo_t, and its registers are arguments: a signal's number and
  * where these two are. */
 static inline const void *
-cpprof__begun_handler(const struct cpprof__regs *regs)
+cpprof__begun_handler(const struct cpprof__regs *regs, int *number)
 {
+    *number = (int)regs->rdi;
     return regs->rdi - 1 < 64 && regs->rdx == regs->sp + 8 &&
                    regs->rsi == regs->rdx + 304
                ? (const void *)regs->rdx

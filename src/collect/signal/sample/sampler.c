@@ -85,32 +85,48 @@ blocks_sigsys(const ucontext_t *context)
     return mask & SIGSYS_BIT;
 }
 
+/* False: the kernel does not say it. */
+static bool
+handler_of(int number, uintptr_t *handler)
+{
+    struct {
+        uintptr_t handler;
+        uint64_t others[3];
+    } action = {0, {0}};
+
+    if (cpprof__syscall(SYS_rt_sigaction, number, 0, (long)&action,
+                        sizeof(uint64_t), 0, 0))
+        return false;
+    *handler = action.handler;
+    return true;
+}
+
 /* Where nobody handles SIGSYS, nobody answers calls. */
 static bool
 is_handled(void)
 {
-    struct {
-        void (*handler)(int);
-        uint64_t others[3];
-    } action = {NULL, {0}};
+    uintptr_t handler;
 
-    return cpprof__syscall(SYS_rt_sigaction, SIGSYS, 0, (long)&action,
-                           sizeof(uint64_t), 0, 0) ||
-           (action.handler != SIG_DFL && action.handler != SIG_IGN);
+    return !handler_of(SIGSYS, &handler) ||
+           (handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN);
 }
 
 /* The code that a signal of the program's interrupted, if the handler has done
- * nothing yet, not even what SIGSYS asks of it; else NULL. */
+ * nothing yet, not even what SIGSYS asks of it; else NULL. Registers alone do
+ * not say that: a leaf may leave those as they are to its end. */
 static const ucontext_t *
 before_handler(const ucontext_t *at)
 {
     const uint64_t sigsys = SIGSYS_BIT;
     struct cpprof__regs regs;
     const ucontext_t *before;
+    uintptr_t handler;
+    int number;
 
     cpprof__regs_from_ucontext(&regs, at);
-    before = cpprof__begun_handler(&regs);
-    return before && !blocks_sigsys(before) &&
+    before = cpprof__begun_handler(&regs, &number);
+    return before && handler_of(number, &handler) && handler == regs.pc &&
+                   !blocks_sigsys(before) &&
                    !cpprof__syscall(SYS_rt_sigprocmask, SIG_UNBLOCK,
                                     (long)&sigsys, 0, sizeof sigsys, 0, 0)
                ? before
