@@ -183,6 +183,32 @@ is_goexit(struct cpprof__walk *w, uintptr_t fp, uintptr_t ra)
            cpprof__is_goexit((const uint8_t *)w->view->window);
 }
 
+/* Do the records from fp on, wherever they are, lead to the end of a goroutine,
+ * or to C that has called Go? A list of a program's own, whose members hold
+ * return addresses as those of coroutines do, looks like records as well. */
+static bool
+leads_to_goroutine(struct cpprof__walk *w, uintptr_t fp)
+{
+    uintptr_t seen = 0;
+    unsigned i;
+
+    for (i = 0; i < MAX_JUMPS && fp != seen; i++) {
+        uintptr_t next;
+        uintptr_t ra;
+
+        if (!read_record(w, fp, fp, &next, &ra))
+            return false;
+        if (is_goexit(w, next, ra) || is_described_return(w, ra))
+            return true;
+        if (!cpprof__walk_is_return(w, ra))
+            return false;
+        if ((i & (i + 1)) == 0) /* a ring comes back to one of these */
+            seen = fp;
+        fp = next;
+    }
+    return false;
+}
+
 /* What a record on another stack says: one of this module's functions has
  * called the frame, and called it here. */
 static bool
@@ -194,8 +220,7 @@ read_far_record(struct cpprof__walk *w, const struct cpprof__cursor *at,
     if (at->interrupted || w->switches_left == 0 ||
         !cpprof__module_find(at->ra - 1, &module) ||
         !read_record(w, at->fp, at->fp, next, ra) ||
-        !cpprof__cfi_has_code(&module, *ra) ||
-        (!cpprof__walk_is_return(w, *ra) && !is_goexit(w, *next, *ra)))
+        !cpprof__cfi_has_code(&module, *ra) || !leads_to_goroutine(w, at->fp))
         return false;
     w->switches_left--;
     return true;
