@@ -5,7 +5,7 @@
 #include "host.h"
 #include <sys/syscall.h>
 
-enum { THREADS = 200, CHILDREN = 400, STATUS = 7 };
+enum { THREADS = 200, CHILDREN = 100, STATUS = 7 };
 
 static void *
 sleeper(void *arg)
