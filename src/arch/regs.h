@@ -15,8 +15,9 @@
  *   CPPROF__SIGNAL_UCONTEXT           from sp to the ucontext, in sigreturn
  *   CPPROF__SIGRETURN_BYTES           length of the sigreturn code
  *   cpprof__begun_handler(regs, &number)
- *                                     the signal and the ucontext that a
- * handler got, if it still has its arguments and its sp; else NULL
+ *                                     the signal and the ucontext of a handler
+ *                                     that has its arguments and its sp yet;
+ *                                     else NULL
  *   cpprof__ucontext_offset(reg)      where a ucontext holds a register
  *   cpprof__regs_here(regs)           the caller's own registers
  *   cpprof__syscall(n, a, b, c, d, e, f)
